@@ -1,0 +1,1 @@
+"""HarnessRL and HarnessBandit: RL of language models on rubrics, in JAX."""
