@@ -1,0 +1,1 @@
+"""Kernels, one folder an operation: interface, reference, implementations."""
