@@ -1,0 +1,1 @@
+"""Pure arrays: credit, losses, update, draws of tasks, packing."""
