@@ -1,0 +1,1 @@
+"""The policy network as pure functions over a pytree of parameters."""
