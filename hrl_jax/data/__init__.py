@@ -1,0 +1,1 @@
+"""Tasks with their rubrics: the bank, its file format and its sources."""
