@@ -1,0 +1,1 @@
+"""What answers from outside the policy: graders, and their checkers."""
