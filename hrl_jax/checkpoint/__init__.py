@@ -1,0 +1,1 @@
+"""Checkpoints of a run, and weights in the formats of other programs."""
