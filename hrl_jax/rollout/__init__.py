@@ -1,0 +1,1 @@
+"""Engines: how completions are sampled."""
