@@ -1,0 +1,280 @@
+"""From a plan to a full batch: sample, grade, keep, replace.
+
+Completions are graded while others still decode: the grader pulls them from
+the engine as they finish. Groups without contrast give way to the plan's later
+slots where the plan says so; nothing is drawn outside `plan`.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from hrl_jax import base, batch, protocols
+from hrl_jax.core import packing, rewards
+from hrl_jax.data import tokenizer as tokenizers
+
+_logger = logging.getLogger(__name__)
+
+# A batch that stayed shorter than this share of its plan is not trained on.
+_SMALLEST_BATCH = 0.25
+
+Pack = Callable[[Sequence[Sequence[int]], Sequence[packing.Row]], batch.Batch]
+
+
+class World(NamedTuple):
+  """What a step talks to.
+
+  Attributes:
+    engine: samples completions.
+    grader: scores them.
+    tokenizer: renders prompts, decodes completions.
+  """
+
+  engine: protocols.Engine
+  grader: protocols.Grader
+  tokenizer: tokenizers.Tokenizer
+
+
+def collect(
+  plan: base.Plan,
+  world: World,
+  key: jax.Array,
+  *,
+  sampling: base.Sampling,
+  pack: Pack,
+) -> tuple[tuple[batch.Batch, ...], base.Evidence]:
+  """Samples and grades the plan's slots until its batch is full.
+
+  Args:
+    plan: at least `plan.num_groups` slots.
+    world: what it talks to.
+    key: consumed; each rollout has its own seed from it, by slot and place.
+    sampling: how completions are drawn.
+    pack: `(prompts, rows, num_groups=, group_size=) -> batches`: token ids of
+      the training prompts and every valid rollout's row, as one batch per
+      optimiser step, see `core.packing`.
+
+  Returns:
+    The batches, and what was seen. There is no batch where nothing can be
+    trained on: no valid rollout, or so few groups with contrast that less
+    than a quarter of the plan's are there.
+  """
+  evidence = gather(plan, world, key, sampling=sampling)
+  kept = len(evidence.rewards_PG)
+  if kept < _SMALLEST_BATCH * plan.num_groups:
+    _logger.warning(
+      "Only %d of %d groups have contrast after %d rounds: no update. Other "
+      "tasks, more rounds (config.rollout.max_rounds) or another rubric help.",
+      kept,
+      plan.num_groups,
+      plan.max_rounds,
+    )
+    return (), evidence
+  rows = _rows(evidence)
+  if not rows:
+    _logger.warning("No rollout of this step has a reward: no update.")
+    return (), evidence
+  prompts = [world.tokenizer.encode_chat(prompt) for prompt in plan.prompts]
+  num_groups, group_size = evidence.rewards_PG.shape
+  batches = pack(prompts, rows, num_groups=num_groups, group_size=group_size)
+  return batches, evidence
+
+
+def gather(
+  plan: base.Plan, world: World, key: jax.Array, *, sampling: base.Sampling
+) -> base.Evidence:
+  """Samples and grades the plan's slots, without making a batch.
+
+  Also what evaluation and a method's probe are made of.
+  """
+  kept: list[base.Group] = []
+  dropped: list[base.Group] = []
+  failures: list[base.Failure] = []
+  start = 0
+  for _ in range(plan.max_rounds):
+    stop = min(start + plan.num_groups - len(kept), len(plan.slots))
+    if start == stop:
+      break
+    slots = range(start, stop)
+    rollouts, lost = _sample_and_grade(plan, slots, world, key, sampling)
+    failures += lost
+    for group in _groups(plan, slots, rollouts):
+      (dropped if group.fate == "constant" else kept).append(group)
+    start = stop
+  return base.Evidence(
+    plan=plan,
+    groups=(*kept, *dropped),
+    rewards_PG=_stacked([group.rewards_G for group in kept], plan),
+    valid_PG=_stacked(
+      [group.valid_G & (group.fate != "thin") for group in kept], plan
+    ).astype(bool),
+    importance_P=np.array(
+      [plan.slots[group.slot].importance for group in kept], np.float64
+    ),
+    failures=tuple(failures),
+  )
+
+
+def regrade(
+  plan: base.Plan,
+  group: base.Group,
+  world: World,
+  rubric: base.Rubric,
+  attempt: int,
+) -> base.Group:
+  """Grades the rollouts of a recorded group anew, under another rubric.
+
+  Args:
+    plan: the group's plan.
+    group: its rollouts are kept as they are.
+    world: whose grader is asked.
+    rubric: the criteria.
+    attempt: counts the gradings of one group; never 0, which is the step's.
+  """
+  slot = plan.slots[group.slot]._replace(rubric=rubric)
+  slots = list(plan.slots)
+  slots[group.slot] = slot
+  plan = plan._replace(slots=tuple(slots))
+  graded: Graded = {
+    (group.slot, rollout.index): (rollout, None) for rollout in group.rollouts
+  }
+  requests = (
+    _grade_request(plan, rollout, attempt) for rollout in group.rollouts
+  )
+  for grade in world.grader.grade(requests):
+    rollout, _ = graded[grade.slot, grade.rollout]
+    graded[grade.slot, grade.rollout] = (rollout, grade.scores_C)
+  (regraded,) = _groups(plan, [group.slot], graded)
+  return regraded
+
+
+# By slot and place: the rollout, and its scores once it is graded.
+Graded = dict[tuple[int, int], tuple[base.Rollout, np.ndarray | None]]
+
+
+def _sample_and_grade(
+  plan: base.Plan,
+  slots: Sequence[int],
+  world: World,
+  key: jax.Array,
+  sampling: base.Sampling,
+) -> tuple[Graded, list[base.Failure]]:
+  prompt_ids = {
+    prompt: world.tokenizer.encode_chat(plan.prompts[prompt])
+    for slot in slots
+    for prompt in plan.slots[slot].sampled_under
+  }
+  places = [
+    (slot, index, prompt)
+    for slot in slots
+    for index, prompt in enumerate(plan.slots[slot].sampled_under)
+  ]
+  seeds = _seeds(key, [place[:2] for place in places])
+  requests = [
+    base.Request(prompt_ids[prompt], seed)
+    for (_, _, prompt), seed in zip(places, seeds, strict=True)
+  ]
+  graded: Graded = {}
+  failures: list[base.Failure] = []
+
+  def finished() -> Iterator[base.GradeRequest]:
+    for completion in world.engine.generate(requests, sampling):
+      slot, index, prompt = places[completion.request]
+      rollout = base.Rollout(
+        slot=slot,
+        index=index,
+        sampled_under=prompt,
+        trained_under=plan.slots[slot].trained_under[index],
+        text=world.tokenizer.decode(completion.tokens.tolist()),
+        seed=requests[completion.request].seed,
+        completion=completion,
+      )
+      graded[slot, index] = (rollout, None)
+      if completion.finish == "abort":
+        failures.append(
+          base.Failure(slot, index, None, "the engine aborted the rollout")
+        )
+      else:
+        yield _grade_request(plan, rollout, attempt=0)
+
+  for grade in world.grader.grade(finished()):
+    rollout, _ = graded[grade.slot, grade.rollout]
+    graded[grade.slot, grade.rollout] = (rollout, grade.scores_C)
+    failures += grade.failures
+  return graded, failures
+
+
+def _grade_request(
+  plan: base.Plan, rollout: base.Rollout, attempt: int
+) -> base.GradeRequest:
+  slot = plan.slots[rollout.slot]
+  return base.GradeRequest(
+    slot=rollout.slot,
+    rollout=rollout.index,
+    attempt=attempt,
+    prompt=plan.prompts[slot.bare],
+    response=rollout.text,
+    rubric=slot.rubric,
+  )
+
+
+def _seeds(key: jax.Array, places: Sequence[tuple[int, int]]) -> list[int]:
+  """One seed of 32 bits for each (slot, place in the group)."""
+
+  def seed(place_2):
+    folded = jax.random.fold_in(jax.random.fold_in(key, place_2[0]), place_2[1])
+    return jax.random.bits(folded)
+
+  return jax.vmap(seed)(np.array(places, np.uint32)).tolist()
+
+
+def _groups(
+  plan: base.Plan, slots: Sequence[int], graded: Graded
+) -> Iterator[base.Group]:
+  for slot in slots:
+    rubric = plan.slots[slot].rubric
+    size = len(plan.slots[slot].sampled_under)
+    members = [graded[slot, index] for index in range(size)]
+    missing_C = np.full(len(rubric), np.nan)
+    scores_GC = np.stack(
+      [missing_C if scores is None else scores for _, scores in members]
+    )
+    weights_1C = np.array([[criterion.weight for criterion in rubric]])
+    rewards_1G, valid_1G = rewards.rubric_rewards(scores_GC[None], weights_1C)
+    fate = "trained"
+    if rewards.thin(valid_1G, rewards.minimum_valid(size))[0]:
+      fate = "thin"
+    elif plan.drop_constant and rewards.is_constant(rewards_1G, valid_1G)[0]:
+      fate = "constant"
+    yield base.Group(
+      slot=slot,
+      rollouts=tuple(rollout for rollout, _ in members),
+      scores_GC=scores_GC,
+      rewards_G=rewards_1G[0],
+      valid_G=valid_1G[0],
+      fate=fate,
+    )
+
+
+def _stacked(values: Sequence[np.ndarray], plan: base.Plan) -> np.ndarray:
+  size = len(plan.slots[0].sampled_under)
+  return np.array(values, np.float64).reshape(len(values), size)
+
+
+def _rows(evidence: base.Evidence) -> list[packing.Row]:
+  """The rows of every valid rollout of the batch's groups."""
+  size = evidence.valid_PG.shape[1]
+  return [
+    packing.Row(
+      prompt=rollout.trained_under,
+      tokens=rollout.completion.tokens,
+      sampler_logprobs=rollout.completion.logprobs,
+      rollout=group_index * size + index,
+    )
+    for group_index, valid_G in enumerate(evidence.valid_PG)
+    for index, rollout in enumerate(evidence.groups[group_index].rollouts)
+    if valid_G[index] and len(rollout.completion.tokens)
+  ]

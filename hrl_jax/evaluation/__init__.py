@@ -1,0 +1,1 @@
+"""Held-out evaluation, its statistics and its report."""

@@ -1,0 +1,311 @@
+"""From a config to the parts of a run; everything is checked on the way.
+
+What is wrong with a config, a bank or a model is said here, before any time is
+spent on compiling or sampling.
+"""
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from hrl_jax import base, batch, collect, protocols
+from hrl_jax import config as configs
+from hrl_jax.checkpoint import hf
+from hrl_jax.core import (
+  advantages,
+  losses,
+  optimizer,
+  packing,
+  shared_prompts,
+  token_terms,
+  update,
+)
+from hrl_jax.data import bank as banks
+from hrl_jax.data import package_files
+from hrl_jax.data import tokenizer as tokenizers
+from hrl_jax.methods import METHODS
+from hrl_jax.model import decoder, policy, specification
+from hrl_jax.rollout import jax_engine
+from hrl_jax.services import checker_grader, checkers
+
+_logger = logging.getLogger(__name__)
+
+
+class Setup(NamedTuple):
+  """The parts of a run that never change.
+
+  Attributes:
+    config: the checked config.
+    bank: tasks to train on.
+    held_out: tasks to evaluate on.
+    decoder: sizes of the policy.
+    world: engine, grader and tokenizer.
+    method: the training recipe.
+    sampling: how rollouts are drawn.
+    pack: rollouts to batches, see `collect.collect`.
+    credit: `(rewards_PG, valid_PG) -> advantages_PG`.
+    update: one optimiser step, see `core.update.make`.
+    logprobs: see `core.update.make_logprobs`.
+    reference: parameters of the frozen reference, None where nothing asks for
+      its log-probabilities.
+  """
+
+  config: configs.Config
+  bank: base.Bank
+  held_out: base.Bank
+  decoder: specification.DecoderConfig
+  world: collect.World
+  method: protocols.Method
+  sampling: base.Sampling
+  pack: collect.Pack
+  credit: advantages.Estimator
+  update: Callable[..., Any]
+  logprobs: Callable[..., Any]
+  reference: decoder.Params | None
+
+
+class State(NamedTuple):
+  """Everything that a run changes; all of it goes into a checkpoint.
+
+  Attributes:
+    train: parameters and optimiser; consumed by the next step.
+    method: the method's own state.
+  """
+
+  train: update.TrainState
+  method: Any
+
+
+def build(config: configs.Config) -> tuple[Setup, State]:
+  """Loads and checks everything, and makes the state before the first step.
+
+  Raises:
+    ValueError: if a part of the config, a bank or the model does not fit.
+    FileNotFoundError: if a file is not there.
+  """
+  tokenizer = tokenizers.load(
+    package_files.resolve(config.model.path), config.model.template_options
+  )
+  bank = load_bank(config.data.train, tokenizer, config.data.max_prompt_tokens)
+  held_out = load_bank(
+    config.data.held_out, tokenizer, config.data.max_prompt_tokens
+  )
+  _check_disjoint(bank, held_out)
+  method = make_method(config)
+  decoder_config, host_params = hf.load(config.model.path, jnp.float32)
+  _check_length(config, decoder_config)
+  params = jax.tree.map(jnp.asarray, host_params)
+  dtype = jnp.dtype(config.model.dtype)
+  needs_reference = config.loss.kl_coefficient > 0 or config.loss.measure_kl
+  optimiser = make_optimizer(config)
+  row_logprobs = _row_logprobs(config, decoder_config, dtype)
+  setup = Setup(
+    config=config,
+    bank=bank,
+    held_out=held_out,
+    decoder=decoder_config,
+    world=collect.World(
+      engine=jax_engine.JaxEngine(decoder_config, dtype),
+      grader=checker_grader.CheckerGrader(),
+      tokenizer=tokenizer,
+    ),
+    method=method,
+    sampling=base.Sampling(
+      temperature=config.rollout.temperature,
+      top_p=config.rollout.top_p,
+      top_k=config.rollout.top_k,
+      max_tokens=config.rollout.max_completion_tokens,
+      stop_ids=tokenizer.stop_ids,
+    ),
+    pack=functools.partial(pack, config=config),
+    credit=advantages.estimator(
+      config.credit.estimator,
+      ddof=config.credit.ddof,
+      epsilon=config.credit.epsilon,
+    ),
+    update=update.make(
+      row_logprobs,
+      optimiser,
+      objective=make_objective(config.loss),
+      aggregation=config.loss.aggregation,
+      max_tokens=config.rollout.max_completion_tokens,
+    ),
+    logprobs=update.make_logprobs(row_logprobs),
+    # Its own buffers: those of the state are donated to every update.
+    reference=jax.tree.map(jnp.copy, params) if needs_reference else None,
+  )
+  state = State(update.init(params, optimiser), method.init(bank))
+  return setup, state
+
+
+def load_bank(
+  paths: Sequence[str],
+  tokenizer: tokenizers.Tokenizer,
+  max_prompt_tokens: int,
+) -> base.Bank:
+  """A bank whose every criterion can be checked and every prompt fits.
+
+  Judged criteria are dropped, and said so: no judge is configured.
+
+  Raises:
+    ValueError: naming the task whose prompt is too long, or what is wrong in
+      a file.
+  """
+  loaded = banks.load(
+    [package_files.resolve(path) for path in paths],
+    checkers=checkers.names(),
+    validate=checkers.validate,
+  )
+  checked, dropped = banks.without_judged(loaded)
+  if dropped:
+    _logger.warning(
+      "%s: %d criteria name no checker and are skipped, since no judge is "
+      "configured.",
+      ", ".join(paths),
+      dropped,
+    )
+  for task in checked.tasks:
+    length = len(tokenizer.encode_chat(task.prompt))
+    if length > max_prompt_tokens:
+      raise ValueError(
+        f"The prompt of task {task.id!r} in {', '.join(paths)} has {length} "
+        "tokens with its chat template, more than "
+        f"config.data.max_prompt_tokens={max_prompt_tokens}. Shorten it, or "
+        "raise the limit: a prompt is never cut."
+      )
+  return checked
+
+
+def make_method(config: configs.Config) -> protocols.Method:
+  """The method that the config names, bound to the size of a step.
+
+  Raises:
+    ValueError: if there is no such method.
+  """
+  if config.method.name not in METHODS:
+    raise ValueError(
+      f"There is no method {config.method.name!r}. config.method.name is one "
+      f"of {', '.join(METHODS)}."
+    )
+  return METHODS[config.method.name](
+    num_groups=config.rollout.tasks_per_step,
+    group_size=config.rollout.group_size,
+    drop_constant=config.rollout.drop_constant,
+    max_rounds=config.rollout.max_rounds,
+    **config.method.arguments,
+  )
+
+
+def make_optimizer(config: configs.Config) -> Any:
+  """AdamW of the config; its schedule counts optimiser steps."""
+  per_step = config.updates.epochs * config.updates.mini_batches
+  return optimizer.adamw(
+    num_steps=config.num_steps * per_step,
+    **vars(config.optimizer),
+  )
+
+
+def make_objective(loss: Any) -> losses.Objective:
+  """The knobs of the loss, as `core` takes them."""
+  correction = None
+  if loss.correction is not None:
+    correction = token_terms.Correction(
+      kind=loss.correction,
+      level=loss.correction_level,
+      low=loss.correction_low,
+      high=loss.correction_high,
+    )
+  return losses.Objective(
+    clip_low=loss.clip_low,
+    clip_high=loss.clip_high,
+    dual_clip=loss.dual_clip,
+    kl_estimator=loss.kl_estimator,
+    kl_coefficient=loss.kl_coefficient,
+    entropy_coefficient=loss.entropy_coefficient,
+    correction=correction,
+  )
+
+
+def pack(
+  prompts: Sequence[Sequence[int]],
+  rows: Sequence[packing.Row],
+  *,
+  num_groups: int,
+  group_size: int,
+  config: configs.Config,
+) -> tuple[batch.Batch, ...]:
+  """One batch per optimiser step, in the form that the config names."""
+  knobs = config.updates
+  parts = packing.mini_batches(
+    rows,
+    num_groups=num_groups,
+    group_size=group_size,
+    count=knobs.mini_batches,
+  )
+  forms = {
+    "shared_prompt": functools.partial(
+      shared_prompts.pack, block_rows=group_size
+    ),
+    "one_row": packing.one_row,
+  }
+  return tuple(
+    forms[knobs.form](
+      prompts,
+      part,
+      num_groups=groups,
+      micro_batch_tokens=knobs.micro_batch_tokens,
+      buckets_per_octave=knobs.buckets_per_octave,
+    )
+    for part, groups in parts
+  )
+
+
+def _row_logprobs(
+  config: configs.Config,
+  decoder_config: specification.DecoderConfig,
+  dtype: Any,
+) -> update.RowLogprobs:
+  def row_logprobs(params, layout):
+    # Float32 masters, computed with in the config's dtype.
+    params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
+    return policy.row_logprobs(
+      decoder_config,
+      params,
+      layout,
+      temperature=config.rollout.temperature,
+      head_chunk=config.updates.head_chunk,
+      remat=config.updates.remat,
+    )
+
+  return row_logprobs
+
+
+def _check_disjoint(bank: base.Bank, held_out: base.Bank) -> None:
+  prompts = {task.prompt: task.id for task in bank.tasks}
+  for task in held_out.tasks:
+    if task.prompt in prompts:
+      raise ValueError(
+        f"The held-out task {task.id!r} asks what the training task "
+        f"{prompts[task.prompt]!r} asks. Take it out of one of config.data."
+        "train and config.data.held_out."
+      )
+
+
+def _check_length(
+  config: configs.Config, decoder_config: specification.DecoderConfig
+) -> None:
+  longest = config.data.max_prompt_tokens + max(
+    config.rollout.max_completion_tokens,
+    config.evaluation.max_completion_tokens,
+  )
+  if longest > decoder_config.max_positions:
+    raise ValueError(
+      f"Prompts and completions may have {longest} tokens together, but the "
+      f"model {config.model.path} was made for {decoder_config.max_positions}. "
+      "Lower config.data.max_prompt_tokens or the completions' "
+      "max_completion_tokens."
+    )

@@ -1,0 +1,230 @@
+import jax
+import numpy as np
+import pytest
+
+from hrl_jax import base, batch, collect
+from tests import fakes
+
+SAMPLING = base.Sampling(1.0, 1.0, 0, 16, (fakes.STOP_ID,))
+KEY = jax.random.key(3)
+RUBRIC = (base.Criterion("even", 2.0), base.Criterion("short", -1.0))
+
+
+def even(criterion, response):
+  """Criterion "even" is met by even digits, "short" never."""
+  return float(criterion == "even" and int(response) % 2 == 0)
+
+
+def plan(num_slots, group_size=4, num_groups=None, **knobs):
+  prompts = tuple(
+    (base.Message("user", f"{index}"),) for index in range(num_slots)
+  )
+  slots = tuple(
+    base.Slot(
+      task=index,
+      bare=index,
+      importance=1.0 + index,
+      rubric=RUBRIC,
+      sampled_under=(index,) * group_size,
+      trained_under=(index,) * group_size,
+    )
+    for index in range(num_slots)
+  )
+  return base.Plan(prompts, slots, num_groups or num_slots, **knobs)
+
+
+def world(answer, score=even):
+  return collect.World(
+    fakes.FakeEngine(answer), fakes.FakeGrader(score), fakes.FakeTokenizer()
+  )
+
+
+def pack(prompts, rows, *, num_groups, group_size):
+  del prompts, group_size
+  return (batch.Batch(tuple(rows), None, num_groups),)
+
+
+def digit(prompt, seed):
+  return str(seed % 10)
+
+
+def test_rollouts_and_rewards_stand_where_they_were_asked_for():
+  made = world(digit)
+  batches, evidence = collect.collect(
+    plan(3), made, KEY, sampling=SAMPLING, pack=pack
+  )
+  assert [group.slot for group in evidence.groups] == [0, 1, 2]
+  for group in evidence.groups:
+    assert [rollout.index for rollout in group.rollouts] == [0, 1, 2, 3]
+    for rollout, reward in zip(group.rollouts, group.rewards_G, strict=True):
+      assert rollout.text == str(rollout.seed % 10)
+      # Weights 2 and -1: an even digit earns 2 / 2.
+      assert reward == float(rollout.seed % 2 == 0)
+  np.testing.assert_array_equal(evidence.importance_P, [1.0, 2.0, 3.0])
+  assert evidence.valid_PG.all()
+  (made_batch,) = batches
+  rows = made_batch.rows
+  assert made_batch.num_groups == 3
+  assert [row.rollout for row in rows] == list(range(12))
+  assert [row.prompt for row in rows] == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_seeds_differ_and_depend_on_key_slot_and_place_only():
+  def seeds(key, num_slots, num_groups):
+    made = world(digit)
+    collect.gather(
+      plan(num_slots, num_groups=num_groups), made, key, sampling=SAMPLING
+    )
+    return [request.seed for request in made.engine.requests]
+
+  first = seeds(KEY, 3, 3)
+  assert len(set(first)) == 12
+  assert seeds(KEY, 3, 3) == first
+  assert seeds(KEY, 2, 2) == first[:8]
+  assert not set(seeds(jax.random.key(4), 3, 3)) & set(first)
+
+
+def test_constant_groups_are_replaced_from_the_plan():
+  # Tasks 0 and 1 always answer 1; of the further slots 2 and 3 have contrast.
+  def answer(prompt, seed):
+    return "1" if prompt in "01" else str(seed % 2)
+
+  made = world(answer)
+  batches, evidence = collect.collect(
+    plan(6, group_size=16, num_groups=2, drop_constant=True, max_rounds=3),
+    made,
+    KEY,
+    sampling=SAMPLING,
+    pack=pack,
+  )
+  assert [(g.slot, g.fate) for g in evidence.groups] == [
+    (2, "trained"),
+    (3, "trained"),
+    (0, "constant"),
+    (1, "constant"),
+  ]
+  assert len(made.engine.requests) == 4 * 16
+  # u is that of the draw, whatever was dropped.
+  np.testing.assert_array_equal(evidence.importance_P, [3.0, 4.0])
+  assert [row.prompt for row in batches[0].rows] == [2] * 16 + [3] * 16
+
+
+def test_a_plan_without_contrast_ends_with_no_batch():
+  # DAPO#22: the run must neither die nor go on for ever.
+  made = world(lambda prompt, seed: "1")
+  batches, evidence = collect.collect(
+    plan(8, num_groups=4, drop_constant=True, max_rounds=2),
+    made,
+    KEY,
+    sampling=SAMPLING,
+    pack=pack,
+  )
+  assert batches == ()
+  assert len(evidence.groups) == 8
+  assert evidence.rewards_PG.shape == (0, 4)
+  assert len(made.engine.requests) == 32
+
+
+def test_constant_groups_stay_where_the_plan_keeps_them():
+  batches, evidence = collect.collect(
+    plan(2), world(lambda prompt, seed: "2"), KEY, sampling=SAMPLING, pack=pack
+  )
+  assert [group.fate for group in evidence.groups] == ["trained"] * 2
+  assert len(batches[0].rows) == 8
+
+
+def test_a_missing_score_masks_its_rollout_and_no_other():
+  def score(criterion, response):
+    if criterion == "short" and response == "4":
+      return np.nan
+    return even(criterion, response)
+
+  # Seeds decide the digits: find what each rollout answers.
+  made = world(digit, score)
+  _, evidence = collect.collect(
+    plan(1, group_size=32), made, KEY, sampling=SAMPLING, pack=pack
+  )
+  (group,) = evidence.groups
+  missing = [rollout.text == "4" for rollout in group.rollouts]
+  assert any(missing)
+  np.testing.assert_array_equal(np.isnan(group.rewards_G), missing)
+  np.testing.assert_array_equal(~evidence.valid_PG[0], missing)
+  assert group.fate == "trained"
+
+
+def test_an_aborted_rollout_is_missing_and_said():
+  def answer(prompt, seed):
+    return None if prompt == "1" else digit(prompt, seed)
+
+  batches, evidence = collect.collect(
+    plan(2), world(answer), KEY, sampling=SAMPLING, pack=pack
+  )
+  lost = evidence.groups[1]
+  assert lost.fate == "thin"
+  assert np.isnan(lost.rewards_G).all()
+  assert not evidence.valid_PG[1].any()
+  assert len(evidence.failures) == 4
+  assert "aborted" in evidence.failures[0].reason
+  assert [row.prompt for row in batches[0].rows] == [0] * 4
+  # A thin group is still one of the P that were drawn (H-102).
+  assert evidence.rewards_PG.shape == (2, 4)
+
+
+def test_no_valid_rollout_at_all_gives_no_batch():
+  batches, evidence = collect.collect(
+    plan(2),
+    world(lambda prompt, seed: None),
+    KEY,
+    sampling=SAMPLING,
+    pack=pack,
+  )
+  assert batches == ()
+  assert len(evidence.groups) == 2
+
+
+def test_guided_rollouts_name_both_prompts():
+  made = plan(2)
+  slot = made.slots[0]._replace(
+    sampled_under=(1, 0, 0, 0), trained_under=(0, 0, 0, 0)
+  )
+  made = made._replace(slots=(slot,), num_groups=1)
+  faked = world(digit)
+  batches, evidence = collect.collect(
+    made, faked, KEY, sampling=SAMPLING, pack=pack
+  )
+  asked = ["".join(map(chr, r.prompt_ids)) for r in faked.engine.requests]
+  assert asked == ["1", "0", "0", "0"]
+  assert [r.sampled_under for r in evidence.groups[0].rollouts] == [1, 0, 0, 0]
+  assert [row.prompt for row in batches[0].rows] == [0, 0, 0, 0]
+
+
+def test_regrading_keeps_rollouts_and_counts_attempts():
+  made = world(digit)
+  evidence = collect.gather(plan(1), made, KEY, sampling=SAMPLING)
+  group = evidence.groups[0]
+  opposite = (base.Criterion("even", 1.0), base.Criterion("odd", 1.0))
+  again = collect.regrade(evidence.plan, group, made, opposite, attempt=2)
+  assert again.rollouts == group.rollouts
+  np.testing.assert_array_equal(again.rewards_G, group.rewards_G / 2)
+  assert made.grader.attempts == [0] * 4 + [2] * 4
+
+
+@pytest.mark.core
+def test_the_grader_is_fed_while_others_decode():
+  events = []
+
+  class Engine(fakes.FakeEngine):
+    def generate(self, requests, sampling):
+      for completion in super().generate(requests, sampling):
+        events.append("sampled")
+        yield completion
+
+  class Grader(fakes.FakeGrader):
+    def grade(self, requests):
+      for grade in super().grade(requests):
+        events.append("graded")
+        yield grade
+
+  made = collect.World(Engine(digit), Grader(even), fakes.FakeTokenizer())
+  collect.gather(plan(1), made, KEY, sampling=SAMPLING)
+  assert events == ["sampled", "graded"] * 4

@@ -1,0 +1,177 @@
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from hrl_jax import config as configs
+from hrl_jax import main, train
+from hrl_jax.checkpoint import state as checkpoints
+from hrl_jax.metrics import run_folder
+from tests import tiny
+
+# What a resumed run must repeat bit for bit; timing.jsonl holds the clock.
+REPEATED = (
+  "metrics.jsonl",
+  "rollouts.jsonl",
+  "evaluation.jsonl",
+  "answers.jsonl",
+  "failures.jsonl",
+)
+
+
+class Stop:
+  """Asks to stop once `after` looks at it were answered with no."""
+
+  def __init__(self, after=10**9):
+    self.left = after
+
+  @property
+  def asked(self):
+    self.left -= 1
+    return self.left < 0
+
+
+def run(config, stop=None, resume_anyway=False):
+  with run_folder.RunFolder(config.workdir) as folder:
+    main.run(config, folder, stop or Stop(), resume_anyway=resume_anyway)
+
+
+def logs(workdir):
+  return {
+    name: (pathlib.Path(workdir) / name).read_bytes() for name in REPEATED
+  }
+
+
+def weights(config):
+  folder = pathlib.Path(config.workdir) / "checkpoints"
+  _, state = train.build(config)
+  restored = checkpoints.restore(
+    folder, checkpoints.latest(folder), checkpoints.abstract(state)
+  )
+  return jax.tree.leaves(restored)
+
+
+@pytest.fixture(scope="module")
+def base_config(tmp_path_factory):
+  return configs.from_config_dict(tiny.config(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="module")
+def whole(base_config, tmp_path_factory):
+  """A run without any interruption."""
+  config = dataclasses.replace(
+    base_config, workdir=str(tmp_path_factory.mktemp("whole") / "run")
+  )
+  run(config)
+  return config
+
+
+def test_the_run_folder_tells_the_whole_run(whole):
+  folder = pathlib.Path(whole.workdir)
+  lines = {
+    name: [json.loads(line) for line in contents.splitlines()]
+    for name, contents in logs(folder).items()
+  }
+  assert [line["step"] for line in lines["metrics.jsonl"]] == [0, 1, 2, 3]
+  assert [line["step"] for line in lines["evaluation.jsonl"]] == [0, 2, 4]
+  assert len(lines["rollouts.jsonl"]) == 4 * 3 * 4
+  assert {line["weights_version"] for line in lines["rollouts.jsonl"]} == {
+    *range(4)
+  }
+  assert len(lines["answers.jsonl"]) == 3 * 2
+  assert (folder / "curves.png").stat().st_size > 10_000
+  assert json.loads((folder / "config.json").read_text())["num_steps"] == 4
+  saved = checkpoints.steps(folder / "checkpoints")
+  assert saved[-1] == 4
+  assert checkpoints.best(folder / "checkpoints") in saved
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_resumed_run_equals_the_uninterrupted_one(whole, tmp_path, after):
+  config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
+  run(config, Stop(after))
+  assert len(logs(config.workdir)["metrics.jsonl"].splitlines()) < 4
+  run(config)
+  assert logs(config.workdir) == logs(whole.workdir)
+  for resumed, expected in zip(weights(config), weights(whole), strict=True):
+    np.testing.assert_array_equal(resumed, expected)
+
+
+def test_what_was_written_after_the_last_checkpoint_is_cut(whole, tmp_path):
+  config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
+  run(config, Stop(2))
+  with open(tmp_path / "run" / "metrics.jsonl", "a") as file:
+    file.write('{"step": 2, "half a li')
+  run(config)
+  assert logs(config.workdir) == logs(whole.workdir)
+
+
+def test_another_bank_config_or_model_is_refused(whole, tmp_path):
+  config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
+  run(config, Stop(0))
+  before = logs(config.workdir)
+  other_tasks = dataclasses.replace(
+    config,
+    data=dataclasses.replace(
+      config.data, train=config.data.held_out, held_out=config.data.train
+    ),
+  )
+  with pytest.raises(ValueError, match="another bank"):
+    run(other_tasks)
+  with pytest.raises(ValueError, match=r"another config.*seed"):
+    run(dataclasses.replace(config, seed=1))
+  assert logs(config.workdir) == before
+
+
+def test_a_checkpoint_without_its_conditions_is_refused(whole, tmp_path):
+  config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
+  run(config, Stop(0))
+  (tmp_path / "run" / "run.json").unlink()
+  with pytest.raises(ValueError, match=r"no run\.json"):
+    run(config)
+
+
+def test_a_run_that_is_done_says_so_again(whole, caplog):
+  with caplog.at_level("INFO", logger="hrl_jax"):
+    run(whole)
+  assert "change:" in caplog.text
+
+
+@pytest.mark.slow
+def test_sigterm_saves_and_exits_with_zero(whole, tmp_path):
+  folder = pathlib.Path(whole.model.path).parent
+  script = tmp_path / "config.py"
+  script.write_text(
+    "import pathlib\n"
+    "from tests import tiny\n"
+    f"get_config = lambda: tiny.config(pathlib.Path({str(folder)!r}))\n"
+  )
+  root = pathlib.Path(__file__).parents[1]
+  command = [sys.executable, "-m", "hrl_jax.main", "--config", str(script)]
+  workdir = tmp_path / "run"
+  command += [f"--config.workdir={workdir}", "--config.num_steps=100000"]
+  environment = {**os.environ, "PYTHONPATH": str(root)}
+  process = subprocess.Popen(
+    command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
+  )
+  deadline = time.monotonic() + 240
+  metrics = workdir / "metrics.jsonl"
+  while not (metrics.exists() and metrics.stat().st_size):
+    assert process.poll() is None, process.stderr.read()
+    assert time.monotonic() < deadline
+    time.sleep(0.1)
+  process.send_signal(signal.SIGTERM)
+  _, said = process.communicate(timeout=120)
+  assert process.returncode == 0, said
+  assert "Signal 15" in said
+  done = checkpoints.latest(workdir / "checkpoints")
+  assert len(metrics.read_text().splitlines()) == done

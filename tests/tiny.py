@@ -1,0 +1,104 @@
+"""A whole run in small: a random model of two layers, four tasks, a config."""
+
+import json
+import pathlib
+
+import jax
+import tokenizers
+from ml_collections import ConfigDict
+from tokenizers import decoders, models, pre_tokenizers
+
+from configs import quickstart
+from hrl_jax import base
+from hrl_jax.checkpoint import hf
+from hrl_jax.data import bank, tokenizer
+from hrl_jax.model import decoder, specification
+
+DECODER = specification.DecoderConfig(
+  family="llama",
+  vocab_size=260,
+  hidden_size=32,
+  intermediate_size=48,
+  num_layers=2,
+  num_heads=4,
+  num_kv_heads=2,
+  head_dim=8,
+  rope_theta=10_000.0,
+  norm_eps=1e-5,
+  tie_embeddings=True,
+  attention_bias=False,
+  qk_norm=False,
+  max_positions=64,
+)
+TEMPLATE = (
+  "{% for message in messages %}<|im_start|>{{ message['role'] }}:"
+  "{{ message['content'] }}<|im_end|>{% endfor %}"
+  "{% if add_generation_prompt %}<|im_start|>{% endif %}"
+)
+
+
+def text() -> tokenizer.Tokenizer:
+  """One token a byte, and two control tokens."""
+  alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+  codec = tokenizers.Tokenizer(
+    models.BPE({symbol: index for index, symbol in enumerate(alphabet)}, [])
+  )
+  codec.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+  codec.decoder = decoders.ByteLevel()
+  codec.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+  settings = {"eos_token": "<|im_end|>", "chat_template": TEMPLATE}
+  return tokenizer.from_files(
+    {
+      "tokenizer.json": codec.to_str().encode(),
+      "tokenizer_config.json": json.dumps(settings).encode(),
+    },
+    {},
+  )
+
+
+def params(seed: int = 0) -> decoder.Params:
+  """Random, and decided enough that seeds answer differently."""
+  made = decoder.init(DECODER, jax.random.key(seed))
+  return jax.tree.map(lambda leaf: 4.0 * leaf if leaf.ndim > 1 else leaf, made)
+
+
+def _task(name: str) -> base.Task:
+  def matches(letters: str, weight: float) -> base.Criterion:
+    return base.Criterion(
+      text=f"Has one of {letters}.",
+      weight=weight,
+      checker="contains_pattern",
+      arguments={"pattern": f"[{letters}]"},
+    )
+
+  return base.Task(
+    id=name,
+    domain="test",
+    prompt=(base.Message("user", f"Say {name}"),),
+    rubric=(matches("a-m", 2.0), matches("n-z", 1.0), matches("0-9", -1.0)),
+  )
+
+
+def config(folder: pathlib.Path) -> ConfigDict:
+  """The quickstart's config on the small model; its files are in `folder`."""
+  if not (folder / "model").exists():
+    hf.save(folder / "model", DECODER, params(), text())
+    bank.save([_task(name) for name in "abcd"], folder / "train.jsonl")
+    bank.save([_task(name) for name in "xy"], folder / "held_out.jsonl")
+  made = quickstart.get_config()
+  made.num_steps = 4
+  made.workdir = str(folder / "run")
+  made.model.path = str(folder / "model")
+  made.data.train = (str(folder / "train.jsonl"),)
+  made.data.held_out = (str(folder / "held_out.jsonl"),)
+  made.data.max_prompt_tokens = 32
+  made.rollout.tasks_per_step = 3
+  made.rollout.group_size = 4
+  made.rollout.max_completion_tokens = 8
+  made.evaluation.max_completion_tokens = 8
+  made.evaluation.every = 2
+  made.checkpoint.every = 1
+  made.optimizer.learning_rate = 1e-2
+  made.updates.micro_batch_tokens = 1024
+  made.updates.buckets_per_octave = 1  # Few shapes: tests compile, then run.
+  return made
