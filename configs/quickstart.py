@@ -68,7 +68,7 @@ def get_config() -> ml_collections.ConfigDict:
   loss.correction_high = 2.0  # Cap of "tis"; above it "mis" masks.
 
   config.optimizer = optimizer = ml_collections.ConfigDict()
-  optimizer.learning_rate = 2e-5
+  optimizer.learning_rate = 5e-5
   optimizer.warmup_steps = 0
   optimizer.schedule = "constant"  # "linear" or "cosine" fall to 0.
   optimizer.b1 = 0.9
@@ -93,6 +93,6 @@ def get_config() -> ml_collections.ConfigDict:
   evaluation.max_completion_tokens = 48
 
   config.checkpoint = checkpoint = ml_collections.ConfigDict()
-  checkpoint.every = 4  # Steps; each takes 1.6 GB.
+  checkpoint.every = 8  # Steps; each takes 1.6 GB.
   checkpoint.keep_last = 1  # Beside the best by held-out score.
   return config
