@@ -95,6 +95,8 @@ def _draw(
   axis: Any, metrics: Sequence[Mapping[str, Any]], name: str, label: str
 ) -> None:
   known = [record for record in metrics if record.get(name) is not None]
+  if not known:
+    axis.set_title("not measured")
   axis.plot(
     [record["step"] for record in known],
     [record[name] for record in known],

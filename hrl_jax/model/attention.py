@@ -1,19 +1,17 @@
 """How queries meet keys: one layout for each way in which tokens are laid out.
 
-  rows                   [B, T] padded rows, causal: the reference, and prefill
-  continued              [U, R] one new token of each completion of U prompts,
-                         over the prompt's cache and its own (decoding)
-  shared_prompts.layout  [F] flat tokens without padding (the update)
+  rows                   [B, T] padded rows, causal: the reference
+  shared_prompts.layout  [F] flat tokens without padding: the update
 
-Everything else in the network works token by token and sees no layout. A
-layout's `attend(q, k, v, cache)` returns mixed values of the shape of q, and a
-cache. Scores and softmax are float32.
+Everything else in the network works token by token and sees no layout. Scores
+and softmax are float32. (The sampler keeps caches and has a layout of its own,
+see `model.inference`.)
 """
 
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,35 +28,25 @@ class Layout(NamedTuple):
 
   Attributes:
     positions: the rotary position of each token, in the tokens' shape.
-    attend: `(q, k, v, cache) -> (mixed, cache)`.
+    attend: `(q, k, v) -> mixed`, values mixed in the shape of q.
   """
 
   positions: Int[Array, "*rest"]
-  attend: Callable[..., tuple[Array, Any]]
+  attend: Callable[[Array, Array, Array], Array]
 
 
-class KeysValues(NamedTuple):
-  """Keys and values of rows, `[B, T, K, head]`; stacked over layers outside."""
-
-  keys: Array
-  values: Array
-
-
-def rows(mask_BT: Bool[Array, "B T"], *, keep_cache: bool = False) -> Layout:
+def rows(mask_BT: Bool[Array, "B T"]) -> Layout:
   """Padded rows, each attending causally to itself.
 
   Args:
     mask_BT: True on real tokens; padding may stand left or right.
-    keep_cache: whether `attend` hands back the row's keys and values.
 
   Returns:
     The layout for tokens `[B, T]`; positions count the real tokens.
   """
 
-  def attend(q, k, v, cache):
-    del cache
-    mixed = jax.vmap(causal_row)(q, k, v, mask_BT)
-    return mixed, KeysValues(k, v) if keep_cache else None
+  def attend(q, k, v):
+    return jax.vmap(causal_row)(q, k, v, mask_BT)
 
   positions_BT = jnp.maximum(jnp.cumsum(mask_BT, axis=1) - 1, 0)
   return Layout(positions_BT, attend)
@@ -77,47 +65,6 @@ def causal_row(
   (weights,) = softmax([scores("ktgd,ksd->ktgs", q, k_KTD, mask)], v_TKD.dtype)
   mixed = jnp.einsum("ktgs,ksd->ktgd", weights, v_KTD)
   return jnp.moveaxis(mixed, 0, 1).reshape(q_THD.shape)
-
-
-def continued(
-  positions_UR: Int[Array, "U R"],
-  prompt_mask_UT: Bool[Array, "U Tp"],
-  step: Int[Array, ""],
-) -> Layout:
-  """One new token of each of R completions of U prompts.
-
-  Args:
-    positions_UR: rotary positions of the new tokens.
-    prompt_mask_UT: True on real prompt tokens.
-    step: how many tokens the completions already have; the same for all.
-
-  Returns:
-    The layout for tokens `[U, R]`. Its cache is `(prompt, own)`: the prompts'
-    `KeysValues` `[U, Tp, K, head]` and the completions', `[U, R, T, K, head]`,
-    which comes back with the new token written at `step`.
-  """
-  prompt_mask = prompt_mask_UT[:, None, None, None, :]
-
-  def attend(q, k, v, cache):
-    prompt, own = cache
-    own = KeysValues(
-      jax.lax.dynamic_update_index_in_dim(own.keys, k, step, axis=2),
-      jax.lax.dynamic_update_index_in_dim(own.values, v, step, axis=2),
-    )
-    past = (jnp.arange(own.keys.shape[2]) <= step)[None, None, None, None, :]
-    grouped = q.reshape(*k.shape[:-1], -1, q.shape[-1])
-    over_prompt, over_own = softmax(
-      [
-        scores("urkgd,uskd->urkgs", grouped, prompt.keys, prompt_mask),
-        scores("urkgd,urskd->urkgs", grouped, own.keys, past),
-      ],
-      v.dtype,
-    )
-    mixed = jnp.einsum("urkgs,uskd->urkgd", over_prompt, prompt.values)
-    mixed += jnp.einsum("urkgs,urskd->urkgd", over_own, own.values)
-    return mixed.reshape(q.shape), (prompt, own)
-
-  return Layout(positions_UR, attend)
 
 
 def heads_first(

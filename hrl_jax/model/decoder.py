@@ -5,8 +5,8 @@ and a pure dict of arrays; equal layers are stacked and run by one scan, so
 compile time does not grow with depth. Past `init`, everything is a function of
 `(config, params, ...)`:
 
-  hidden_BTD, cache = decoder.hidden(config, params, tokens_BT, layout)
-  logits_BTV = decoder.logits(config, params, hidden_BTD)
+  hidden_BTD = decoder.hidden(config, params, tokens_BT, layout)
+  logits_BTV = decoder.logits(params, hidden_BTD)
 """
 
 import functools
@@ -90,7 +90,7 @@ def hidden(
   layout: attention.Layout,
   *,
   remat: str = "none",
-) -> tuple[Float[Array, "*rest D"], Any]:
+) -> Float[Array, "*rest D"]:
   """Features after the last norm, for tokens of any leading shape.
 
   Args:
@@ -99,9 +99,6 @@ def hidden(
     tokens: ids, `[B, T]` rows or `[F]` flat tokens.
     layout: where the tokens stand and how their queries meet keys.
     remat: what the backward pass keeps, a key of `REMAT_POLICIES`.
-
-  Returns:
-    The features, and the caches that `layout.attend` made, stacked over layers.
   """
   embedding_VD = params["embed"]["embedding"]
   table = layers.rotary_table(layout.positions, config)
@@ -109,22 +106,21 @@ def hidden(
 
   def layer(x, layer_params):
     block = nnx.merge(definition, nnx.State(layer_params))
-    return block(x, table, layout.attend, None)
+    return block(x, table, layout.attend), None
 
   if remat != "none":
     layer = jax.checkpoint(
       layer, policy=REMAT_POLICIES[remat], prevent_cse=False
     )
-  x, cache = jax.lax.scan(layer, embedding_VD[tokens], params["layers"])
-  return final_norm(config, params, x), cache
+  x, _ = jax.lax.scan(layer, embedding_VD[tokens], params["layers"])
+  return _final_norm(config, params, x)
 
 
-def final_norm(
+def _final_norm(
   config: specification.DecoderConfig,
   params: Params,
   x: Float[Array, "*rest D"],
 ) -> Float[Array, "*rest D"]:
-  """The norm between the last block and the head."""
   norm = layers.RmsNorm(config.hidden_size, config.norm_eps, x.dtype)
   norm.scale[...] = params["norm"]["scale"]
   return norm(x)

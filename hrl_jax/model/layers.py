@@ -8,7 +8,6 @@ only how queries meet keys, and that is handed in as `attend` (see
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,8 @@ from jaxtyping import Array, Float, Int
 from hrl_jax.model import specification
 from kernels.dense import dense
 
-Attend = Callable[..., tuple[Array, Any]]
+Attend = Callable[[Array, Array, Array], Array]
+Rotary = tuple[Array, Array]
 
 # The name under which a remat policy may keep the outputs of attention.
 MIXED = "mixed"
@@ -124,18 +124,18 @@ class Attention(nnx.Module):
     self.config = config
 
   def __call__(
-    self, x: Float[Array, "*rest D"], table: Any, attend: Attend, cache: Any
-  ) -> tuple[Float[Array, "*rest D"], Any]:
-    """Returns the mixed features and what `attend` made of the cache."""
+    self, x: Float[Array, "*rest D"], table: Rotary, attend: Attend
+  ) -> Float[Array, "*rest D"]:
+    """Returns the mixed features."""
     config = self.config
     heads = (*x.shape[:-1], -1, config.head_dim)
     q, k, v = (part(x).reshape(heads) for part in (self.q, self.k, self.v))
     if config.qk_norm:
       q, k = self.q_norm(q), self.k_norm(k)
     q, k = rotate(q, table), rotate(k, table)
-    mixed, cache = attend(q, k, v, cache)
+    mixed = attend(q, k, v)
     mixed = ad_checkpoint.checkpoint_name(mixed, MIXED)
-    return self.o(mixed.reshape(*x.shape[:-1], -1)), cache
+    return self.o(mixed.reshape(*x.shape[:-1], -1))
 
 
 class Mlp(nnx.Module):
@@ -179,12 +179,11 @@ class Block(nnx.Module):
     self.mlp = Mlp(config, rngs=rngs, dtype=dtype)
 
   def __call__(
-    self, x: Float[Array, "*rest D"], table: Any, attend: Attend, cache: Any
-  ) -> tuple[Float[Array, "*rest D"], Any]:
-    """Returns the features after the block and the layer's cache."""
-    mixed, cache = self.attention(self.attention_norm(x), table, attend, cache)
-    x = x + mixed
-    return x + self.mlp(self.mlp_norm(x)), cache
+    self, x: Float[Array, "*rest D"], table: Rotary, attend: Attend
+  ) -> Float[Array, "*rest D"]:
+    """Returns the features after the block."""
+    x = x + self.attention(self.attention_norm(x), table, attend)
+    return x + self.mlp(self.mlp_norm(x))
 
 
 def _llama3_scaled(

@@ -56,7 +56,7 @@ def _shared_prompts(config, params, layout, remat):
     layout.prompt_MK,
     layout.place_MF,
   )
-  hidden_FD, _ = decoder.hidden(
+  hidden_FD = decoder.hidden(
     config, params, layout.tokens_MF, shared, remat=remat
   )
 
@@ -73,7 +73,7 @@ def _one_row(config, params, layout, remat):
   mask_BT = jnp.concatenate(
     [layout.prompt_mask_MBT, layout.completion_mask_MBT], axis=1
   )
-  hidden_BTD, _ = decoder.hidden(
+  hidden_BTD = decoder.hidden(
     config, params, tokens_BT, attention.rows(mask_BT), remat=remat
   )
   shape = layout.completions_MBT.shape

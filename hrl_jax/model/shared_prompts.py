@@ -46,8 +46,7 @@ def layout(
       completions.reshape(*completion_tokens_KRT.shape, *features),
     )
 
-  def attend(q, k, v, cache):
-    del cache
+  def attend(q, k, v):
     (q_UT, q_KRT), (k_UT, k_KRT), (v_UT, v_KRT) = map(unpack, (q, k, v))
     mixed_UT = _one_by_one(
       attention.causal_row, (q_UT, k_UT, v_UT, prompt_mask_UT)
@@ -63,7 +62,7 @@ def layout(
     padded = jnp.concatenate(
       [mixed_UT.reshape(-1, features), mixed_KRT.reshape(-1, features)]
     )
-    return _permute(padded, place_F, source).reshape(q.shape), None
+    return _permute(padded, place_F, source).reshape(q.shape)
 
   return attention.Layout(positions_F, attend)
 

@@ -129,7 +129,8 @@ class JaxEngine:
     )
     stop_ids = np.asarray(sampling.stop_ids, np.int32)
     partials = {index: _Partial(index) for _, ids in batch for index in ids}
-    blocks = shapes.pack([ids for _, ids in batch])
+    group_size = max(len(ids) for _, ids in batch)
+    blocks = shapes.pack([ids for _, ids in batch], group_size=group_size)
     rows, drawn = sampler.begin(
       weights,
       *self._prefill([prompt for prompt, _ in batch], weights),

@@ -44,7 +44,9 @@ def batches(
     yield batch
 
 
-def pack(ids_of_prompts: Sequence[Sequence[int]]) -> Blocks:
+def pack(
+  ids_of_prompts: Sequence[Sequence[int]], *, group_size: int = 1
+) -> Blocks:
   """Lays rows out in blocks of equal width, as few places as can be.
 
   Wide blocks read a prompt's cache for many rows at once; narrow ones leave
@@ -53,16 +55,17 @@ def pack(ids_of_prompts: Sequence[Sequence[int]]) -> Blocks:
 
   Args:
     ids_of_prompts: for each prompt the ids of its rows, at least one in all.
+    group_size: a width to consider besides the powers of two.
   """
   counts = [len(ids) for ids in ids_of_prompts]
-  widest = max(counts)
-  widths = {widest} | {2**power for power in range(widest.bit_length())}
+  widths = {2**power for power in range(max(counts).bit_length())}
+  widths.add(group_size)
 
   def num_blocks(width: int) -> int:
     return round_up_count(sum(math.ceil(count / width) for count in counts))
 
   best = min(
-    (width for width in widths if width <= widest),
+    widths,
     key=lambda width: (num_blocks(width) * width, -width),
   )
   places_KR = np.full((num_blocks(best), best), -1, np.int32)

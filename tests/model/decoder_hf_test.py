@@ -95,7 +95,7 @@ def our_logits(config, params, tokens_BT):
 
   @jax.jit
   def logits(params):
-    features, _ = decoder.hidden(
+    features = decoder.hidden(
       config, params, jnp.asarray(tokens_BT), attention.rows(mask_BT)
     )
     return decoder.logits(params, features)

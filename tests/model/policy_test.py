@@ -143,7 +143,7 @@ def test_logprobs_are_those_of_the_whole_softmax():
   actual = by_rollout(shared, [part[0] for part in parts])
   for row in rows[:3]:
     tokens = np.concatenate([prompts[row.prompt], row.tokens])[None]
-    hidden, _ = decoder.hidden(
+    hidden = decoder.hidden(
       CONFIG,
       params,
       jnp.asarray(tokens),

@@ -74,7 +74,7 @@ def weights_of(config):
 
 @functools.partial(jax.jit, static_argnums=0)
 def forward(config, params, tokens_1T, mask_1T):
-  hidden_1TD, _ = decoder.hidden(
+  hidden_1TD = decoder.hidden(
     config, params, tokens_1T, attention.rows(mask_1T)
   )
   return decoder.logits(params, hidden_1TD)[0]

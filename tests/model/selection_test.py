@@ -63,6 +63,14 @@ def test_uniforms_pick_tokens_in_vocabulary_order(transform):
   np.testing.assert_array_equal(drawn.logprobs_B, drawn.drawn_logprobs_B)
 
 
+def test_a_uniform_on_a_boundary_is_the_next_token():
+  # Quarters are exact in float32.
+  drawn = selection.draw(
+    jnp.zeros((4, 4)), jnp.array([0.0, 0.25, 0.5, 0.75]), EVERYTHING
+  )
+  np.testing.assert_array_equal(drawn.tokens_B, [0, 1, 2, 3])
+
+
 @pytest.mark.core
 def test_top_p_keeps_the_smallest_set_that_reaches_it_and_renormalises():
   # 0.5 alone is less than 0.7, 0.5 + 0.3 is not: two tokens stay, and are
@@ -177,22 +185,35 @@ def test_a_certain_token_is_drawn_at_any_uniform(place, top_p):
 @pytest.mark.parametrize("top_p", [1.0, 0.9])
 @pytest.mark.parametrize("uniform", [0.0, ALMOST_ONE])
 def test_no_uniform_draws_a_token_of_probability_zero(uniform, top_p):
-  # Both ends of the vocabulary and of many blocks are impossible, so that a
-  # cumulative sum rounded a little low or high would run onto one of them.
-  logits_BV = random_logits(50, 1000, seed=2)
-  impossible_BV = np.random.default_rng(3).random((50, 1000)) < 0.5
+  # Both ends of the vocabulary and of every block of 128 are impossible. In
+  # half a percent of the rows the largest uniform lies past the rounded end of
+  # the last cumulative sum.
+  logits_BV = random_logits(1000, 1000, seed=2)
+  impossible_BV = np.random.default_rng(3).random((1000, 1000)) < 0.5
   impossible_BV[:, :130] = impossible_BV[:, -130:] = True
+  impossible_BV[:, ::128] = impossible_BV[:, 127::128] = True
   logits_BV[impossible_BV] = -np.inf
   # Possible by its logit, but its exponential is zero in float32.
   logits_BV[:, [3, -3]] = -500.0
-  drawn = selection.draw(
+  drawn = jax.jit(selection.draw, static_argnums=2)(
     jnp.asarray(logits_BV),
-    jnp.full(50, uniform, jnp.float32),
+    jnp.full(1000, uniform, jnp.float32),
     EVERYTHING._replace(top_p=top_p),
   )
-  chosen_B = logits_BV[np.arange(50), drawn.tokens_B]
+  chosen_B = logits_BV[np.arange(1000), drawn.tokens_B]
   assert (chosen_B > -100).all()
   assert np.isfinite(drawn.drawn_logprobs_B).all()
+
+
+def test_a_cumulative_sum_that_rises_over_nothing_is_not_followed():
+  # Rounding in another order may lift the sum over a weight of zero: the
+  # target 1 is passed there, but belongs to the next token.
+  place_B = selection._first_past(
+    jnp.array([[1.0], [0.0], [1.0]]),
+    jnp.array([[1.0], [1.0000001], [2.0]]),
+    jnp.array([1.0]),
+  )
+  np.testing.assert_array_equal(place_B, [2])
 
 
 def test_equal_probabilities_are_cut_evenly_over_a_large_vocabulary():

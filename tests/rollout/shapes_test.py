@@ -17,11 +17,19 @@ def test_lengths_round_up_to_sixteenths_and_then_to_eighths():
 
 @pytest.mark.core
 def test_even_groups_fill_wide_blocks():
-  blocks = shapes.pack([[0, 1, 2], [3, 4, 5], [6, 7, 8]])
+  blocks = shapes.pack([[0, 1, 2], [3, 4, 5], [6, 7, 8]], group_size=3)
   np.testing.assert_array_equal(
     blocks.places_KR, [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
   )
   np.testing.assert_array_equal(blocks.prompt_K, [0, 1, 2])
+
+
+def test_widths_are_powers_of_two_unless_a_group_size_is_given():
+  # Width 1 needs 9 blocks, rounded up to 12; width 2 six, and is wider.
+  blocks = shapes.pack([[0, 1, 2], [3, 4, 5], [6, 7, 8]])
+  np.testing.assert_array_equal(
+    blocks.places_KR, [[0, 1], [2, -1], [3, 4], [5, -1], [6, 7], [8, -1]]
+  )
 
 
 def test_uneven_groups_come_in_narrow_blocks_with_fewer_empty_places():
