@@ -168,7 +168,7 @@ def test_rows_go_on_when_others_have_finished_and_caches_have_grown(
     return rows
 
   monkeypatch.setattr(jax_engine.sampler, "repack", watched_repack)
-  requests = [base.Request(PROMPTS[n % 2], n) for n in range(34, 58)]
+  requests = [base.Request(PROMPTS[n % 2], n) for n in range(36, 60)]
   sampling = SAMPLING._replace(max_tokens=64, stop_ids=tuple(range(0, 150, 20)))
   completions = complete(requests, sampling)
   # At most half were left after 16 tokens; then the caches were full.
