@@ -29,7 +29,7 @@ def test_quickstart_is_read_as_it_is_written():
   assert config.rollout.group_size == 8
   assert config.data.train == ("package:hrl_jax/data/tasks/train.jsonl",)
   assert config.loss.dual_clip is None
-  assert config.optimizer.learning_rate == 2e-5
+  assert config.optimizer.learning_rate == 5e-5
   written = json.loads(json.dumps(quickstart.get_config().to_dict()))
   assert config_lib.as_dict(config) == written
 
