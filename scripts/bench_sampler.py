@@ -44,7 +44,7 @@ def main() -> None:
   os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.threads])
   contenders = ["hrl_jax float32"]
   if all(map(importlib.util.find_spec, ("torch", "transformers"))):
-    contenders += ["transformers float32", "transformers bfloat16"]
+    contenders += [f"transformers {dtype}" for dtype in arguments.dtypes]
   else:
     print("torch and transformers are not installed: only ours is timed.")
   with tempfile.TemporaryDirectory() as folder:
@@ -70,6 +70,13 @@ def _arguments() -> argparse.Namespace:
   parser.add_argument("--top-p", type=float, default=1.0)
   parser.add_argument("--top-k", type=int, default=0)
   parser.add_argument("--threads", type=int, default=2)
+  parser.add_argument(
+    "--dtypes",
+    nargs="*",
+    choices=("float32", "bfloat16"),
+    default=["float32", "bfloat16"],
+    help="of transformers; ours is float32",
+  )
   parser.add_argument("--repeats", type=int, default=5)
   parser.add_argument("--json", type=pathlib.Path)
   arguments = parser.parse_args()
