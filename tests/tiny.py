@@ -1,10 +1,15 @@
 """A whole run in small: a random model of two layers, four tasks, a config."""
 
+import functools
 import json
 import pathlib
+from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import tokenizers
+from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 from tokenizers import decoders, models, pre_tokenizers
 
@@ -12,7 +17,7 @@ from configs import quickstart
 from hrl_jax import base
 from hrl_jax.checkpoint import hf
 from hrl_jax.data import bank, tokenizer
-from hrl_jax.model import decoder, specification
+from hrl_jax.model import attention, decoder, specification
 
 DECODER = specification.DecoderConfig(
   family="llama",
@@ -56,10 +61,50 @@ def text() -> tokenizer.Tokenizer:
   )
 
 
-def params(seed: int = 0) -> decoder.Params:
-  """Random, and decided enough that seeds answer differently."""
-  made = decoder.init(DECODER, jax.random.key(seed))
-  return jax.tree.map(lambda leaf: 4.0 * leaf if leaf.ndim > 1 else leaf, made)
+@functools.cache
+def params(
+  config: specification.DecoderConfig = DECODER, seed: int = 0
+) -> decoder.Params:
+  """Random everywhere, norms and biases too, so that a swapped pair is seen.
+
+  Large enough that a token depends on what precedes it.
+  """
+  leaves, structure = jax.tree.flatten(
+    decoder.init(config, jax.random.key(seed))
+  )
+  keys = jax.random.split(jax.random.key(seed + 1), len(leaves))
+  return structure.unflatten(
+    leaf + 0.2 * jax.random.normal(key, leaf.shape)
+    for leaf, key in zip(leaves, keys, strict=True)
+  )
+
+
+def arrays(
+  config: specification.DecoderConfig = DECODER, dtype: type = np.float32
+) -> decoder.Params:
+  """`params` as numpy arrays."""
+  return jax.tree.map(lambda leaf: np.asarray(leaf, dtype), params(config))
+
+
+def logits(
+  config: specification.DecoderConfig,
+  params: decoder.Params,
+  prompt: Sequence[int],
+  completion: Sequence[int],
+) -> Float[Array, "T V"]:
+  """Logits before each token of the completion, by the whole forward pass."""
+  row = [*prompt, *completion]
+  tokens_1T = np.zeros((1, -(-len(row) // 32) * 32), np.int32)
+  tokens_1T[0, : len(row)] = row
+  logits_TV = _forward(config, params, tokens_1T, len(row))
+  return logits_TV[len(prompt) - 1 : len(row) - 1]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _forward(config, params, tokens_1T, length):
+  layout = attention.rows(jnp.arange(tokens_1T.shape[1])[None] < length)
+  hidden_1TD = decoder.hidden(config, params, tokens_1T, layout)
+  return decoder.logits(params, hidden_1TD)[0]
 
 
 def _task(name: str) -> base.Task:

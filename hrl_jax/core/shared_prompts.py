@@ -53,13 +53,18 @@ Block = tuple[packing.Row, ...]
 
 
 class _Shape(NamedTuple):
-  prompts: int
-  prompt_length: int
+  """B rows in K blocks, and as many prompts, of F tokens, C of them predicted.
+
+  A block has R strips of T places.
+  """
+
+  rows: int
   blocks: int
-  block_rows: int
+  strips: int
+  prompt_length: int
   length: int
-  prompt_tokens: int
-  completion_tokens: int
+  tokens: int
+  predictions: int
 
 
 def _blocks(rows: Sequence[packing.Row], block_rows: int) -> list[Block]:
@@ -75,6 +80,28 @@ def _blocks(rows: Sequence[packing.Row], block_rows: int) -> list[Block]:
 
 def _prompts_of(blocks: Sequence[Block]) -> list[int]:
   return list(dict.fromkeys(block[0].prompt for block in blocks))
+
+
+def _strips(block: Block, length: int) -> list[tuple[int, int]]:
+  """The strip of each completion and its first place there.
+
+  Completions that are short share a strip: the longest come first, each into
+  the first strip that has room. Queries meet the keys of a strip, so the work
+  of attention is that of the strips.
+  """
+  used: list[int] = []
+  found = [(0, 0)] * len(block)
+  for member in sorted(
+    range(len(block)), key=lambda member: -len(block[member].tokens)
+  ):
+    size = len(block[member].tokens)
+    fitting = (at for at, full in enumerate(used) if full + size <= length)
+    strip = next(fitting, len(used))
+    if strip == len(used):
+      used.append(0)
+    found[member] = (strip, used[strip])
+    used[strip] += size
+  return found
 
 
 def _size(prompts: Sequence[Sequence[int]], blocks: Sequence[Block]) -> int:
@@ -106,26 +133,36 @@ def _common_shape(
   parts: Sequence[Sequence[Block]],
   buckets_per_octave: int,
 ) -> _Shape:
-  """The packing.bucketed shape that holds every micro-batch."""
-  tables = [_prompts_of(part) for part in parts]
-  lengths = [[len(prompts[prompt]) for prompt in table] for table in tables]
-  sizes = [
-    [len(row.tokens) for block in part for row in block] for part in parts
+  """The shape that holds every micro-batch, one of few.
+
+  Nearly all work is done for each flat token, so only their number is rounded
+  finely. What pads rows and costs attention alone is rounded more coarsely, and
+  the number of predictions is not rounded again: it is what the prompts,
+  rounded down, leave of the tokens.
+  """
+  lengths = [
+    [len(prompts[prompt]) for prompt in _prompts_of(part)] for part in parts
   ]
-  held = functools.partial(packing.bucket, steps=buckets_per_octave)
-  # Prompts are the smaller part of most batches: coarser buckets for them
-  # waste little and save many shapes.
-  coarse = functools.partial(
-    packing.bucket, steps=max(1, buckets_per_octave // 4)
+  held, coarse, coarser = (
+    functools.partial(packing.bucket, steps=max(1, buckets_per_octave // share))
+    for share in (1, 2, 4)
+  )
+  blocks = [block for part in parts for block in part]
+  length = coarse(max(len(row.tokens) for block in blocks for row in block))
+  strips = [1 + max(_strips(block, length))[0] for block in blocks]
+  tokens = held(max(_size(prompts, part) for part in parts))
+  fewest = min(map(sum, lengths))
+  rounded_down = max(
+    size for size in range(1, fewest + 1) if coarse(size) == size
   )
   return _Shape(
-    prompts=max(map(len, tables)),
-    prompt_length=coarse(max(map(max, lengths))),
+    rows=coarse(max(sum(map(len, part)) for part in parts)),
     blocks=max(map(len, parts)),
-    block_rows=max(len(block) for part in parts for block in part),
-    length=held(max(map(max, sizes))),
-    prompt_tokens=coarse(max(map(sum, lengths))),
-    completion_tokens=held(max(map(sum, sizes))),
+    strips=coarser(max(strips)),
+    prompt_length=coarse(max(map(max, lengths))),
+    length=length,
+    tokens=tokens,
+    predictions=tokens - rounded_down,
   )
 
 
@@ -133,21 +170,20 @@ def _pack(
   prompts: Sequence[Sequence[int]], blocks: Sequence[Block], shape: _Shape
 ) -> tuple[batch.SharedPrompts, batch.Rows]:
   """One micro-batch; see `SharedPrompts` for what each array means."""
-  flat = shape.prompt_tokens + shape.completion_tokens
-  num_rows = shape.blocks * shape.block_rows
-  prompt_places = shape.prompts * shape.prompt_length
+  flat = shape.tokens
+  num_strips = shape.blocks * shape.strips
+  prompt_places = shape.blocks * shape.prompt_length
   tokens = np.zeros(flat, np.int32)
   positions = np.zeros(flat, np.int32)
-  place = np.full(flat, prompt_places + num_rows * shape.length, np.int32)
-  prompt_tokens = np.full((shape.prompts, shape.prompt_length), flat, np.int32)
-  completion_tokens = np.full((num_rows, shape.length), flat, np.int32)
+  place = np.full(flat, prompt_places + num_strips * shape.length, np.int32)
+  prompt_tokens = np.full((shape.blocks, shape.prompt_length), flat, np.int32)
+  completion_tokens = np.full((num_strips, shape.length), flat, np.int32)
+  members = np.zeros((num_strips, shape.length), np.int32)
   prompt_of_block = np.zeros(shape.blocks, np.int32)
-  predictor = np.zeros(shape.completion_tokens, np.int32)
-  target = np.zeros(shape.completion_tokens, np.int32)
-  predicted = np.full(
-    (num_rows, shape.length), shape.completion_tokens, np.int32
-  )
-  rows = packing.empty_rows((num_rows,), shape.length)
+  predictor = np.zeros(shape.predictions, np.int32)
+  target = np.zeros(shape.predictions, np.int32)
+  predicted = np.full((shape.rows, shape.length), shape.predictions, np.int32)
+  rows = packing.empty_rows((shape.rows,), shape.length)
 
   table = _prompts_of(blocks)
   start = 0
@@ -158,30 +194,35 @@ def _pack(
     prompt_tokens[index, : len(here)] = here
     place[here] = index * shape.prompt_length + here - start
     start += len(here)
-  start = 0
+  first, start, at = start, 0, 0
   for number, block in enumerate(blocks):
     prompt = table.index(block[0].prompt)
     prompt_of_block[number] = prompt
     prompt_size = len(prompts[block[0].prompt])
+    strips = _strips(block, shape.length)
     for member, row in enumerate(block):
-      at = number * shape.block_rows + member
+      strip = number * shape.strips + strips[member][0]
       count = np.arange(len(row.tokens))
-      here = shape.prompt_tokens + start + count
+      column = strips[member][1] + count
+      here = first + start + count
       tokens[here] = row.tokens
       positions[here] = prompt_size + count
-      completion_tokens[at, : len(count)] = here
-      place[here] = prompt_places + at * shape.length + count
+      completion_tokens[strip, column] = here
+      members[strip, column] = member
+      place[here] = prompt_places + strip * shape.length + column
       predictor[start + count] = here - 1
       predictor[start] = prompt_tokens[prompt, prompt_size - 1]
       target[start + count] = row.tokens
       predicted[at, : len(count)] = start + count
       packing.fill_row(rows, at, row)
       start += len(count)
+      at += 1
   layout = batch.SharedPrompts(
     tokens,
     positions,
     prompt_tokens,
-    completion_tokens.reshape(shape.blocks, shape.block_rows, shape.length),
+    completion_tokens.reshape(shape.blocks, shape.strips, shape.length),
+    members.reshape(shape.blocks, shape.strips, shape.length),
     prompt_of_block,
     place,
     predictor,

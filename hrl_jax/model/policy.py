@@ -53,6 +53,7 @@ def _shared_prompts(config, params, layout, remat):
     layout.positions_MF,
     layout.prompt_tokens_MUT,
     layout.completion_tokens_MKRT,
+    layout.member_MKRT,
     layout.prompt_MK,
     layout.place_MF,
   )

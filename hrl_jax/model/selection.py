@@ -82,7 +82,7 @@ def draw(
     logprobs_B = chosen_B - jnp.log(mass_B)
     return Draw(tokens_B, logprobs_B, logprobs_B)
   lowest_B, total_B = jax.lax.map(
-    lambda logits_V: _lowest_kept(logits_V, knobs), logits_BV
+    lambda logits_V: _lowest_kept(logits_V, knobs), logits_BV, batch_size=8
   )
   kept_BV = jnp.where(logits_BV >= lowest_B[:, None], logits_BV, -jnp.inf)
   tokens_B, chosen_B, mass_B = _invert(
@@ -150,8 +150,8 @@ def _lowest_kept(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
   """The logit of the least probable token kept, and the mass of the row.
 
-  One row at a time, because a row stays in the cache of a core while the
-  search passes over it again and again. The answer is a logit and not a
+  For a few rows at a time, because they stay in the cache of a core while the
+  search passes over them again and again. The answer is a logit and not a
   probability: whether a token stays must not depend on the last bit of an
   exponential that is taken again elsewhere.
   """
@@ -159,10 +159,14 @@ def _lowest_kept(
   powers_V = jnp.exp((logits_V - logits_V.max()) / temperature)
   kept_V = powers_V
   if 0 < top_k < logits_V.shape[0]:
-    bound = _bound(powers_V, jnp.ones_like, jnp.float32(top_k))
+    need, least = jnp.float32(top_k), jnp.float32(0)
+    bound = _bound(powers_V, jnp.ones_like, need, least)
     kept_V = jnp.where(powers_V >= bound, powers_V, 0)
   if top_p < 1:
-    bound = _bound(kept_V, jnp.asarray, top_p * kept_V.sum())
+    mass = kept_V.sum()
+    # Tokens below this weigh at most half of what may be left out.
+    least = (1 - top_p) * mass / (2 * len(logits_V))
+    bound = _bound(kept_V, jnp.asarray, top_p * mass, least)
     kept_V = jnp.where(kept_V >= bound, kept_V, 0)
   lowest = jnp.min(logits_V, initial=jnp.inf, where=kept_V > 0)
   return lowest, powers_V.sum()
@@ -172,6 +176,7 @@ def _bound(
   powers_V: Float[Array, " V"],
   weigh: Callable[[Array], Array],
   need: Float[Array, ""],
+  least: Float[Array, ""],
 ) -> Float[Array, ""]:
   """A bound that parts the least tokens that weigh `need` from the others.
 
@@ -184,6 +189,7 @@ def _bound(
     powers_V: exp(logit - highest logit): in [0, 1], the largest 1.
     weigh: what a token adds, given its power: the power, or 1.
     need: the weight to be reached, at most that of all tokens.
+    least: a bound that is known to be low enough.
   """
   weights_V = weigh(powers_V)
 
@@ -202,10 +208,17 @@ def _bound(
       lambda: (low, middle, weight_low, weight),
     )
 
-  everything = (jnp.int32(0), weights_V.sum())
-  nothing = (_bits(jnp.float32(1)) + 1, jnp.float32(0))
+  # The weight above `least` is not taken: that of all tokens will do, as long
+  # as the bracket is wide.
   low, *_ = jax.lax.while_loop(
-    is_open, halve, (everything[0], nothing[0], everything[1], nothing[1])
+    is_open,
+    halve,
+    (
+      _bits(least),
+      _bits(jnp.float32(1)) + 1,
+      weights_V.sum(),
+      jnp.zeros_like(need),
+    ),
   )
   return _float(low)
 

@@ -4,6 +4,8 @@ Tokens are flat, without padding: `[F, D]`, distinct prompts first, then the
 completions in blocks that continue one prompt each. Projections, MLP and norms
 never see a pad; queries meet keys in padded rows, prompt by prompt and block
 by block, so that the scores of one at a time are in memory, and in cache.
+Completions that are short share a padded row, a strip, and do not see each
+other.
 """
 
 import jax
@@ -17,6 +19,7 @@ def layout(
   positions_F: Int[Array, " F"],
   prompt_tokens_UT: Int[Array, "U Tp"],
   completion_tokens_KRT: Int[Array, "K R Tc"],
+  member_KRT: Int[Array, "K R Tc"],
   prompt_K: Int[Array, " K"],
   place_F: Int[Array, " F"],
 ) -> attention.Layout:
@@ -26,7 +29,8 @@ def layout(
     positions_F: rotary positions.
     prompt_tokens_UT: for each place of the U prompt rows the index of its
       flat token, F where there is none.
-    completion_tokens_KRT: likewise for the K blocks of R completions.
+    completion_tokens_KRT: likewise for the K blocks of R strips.
+    member_KRT: which completion of its block stands at each place of a strip.
     prompt_K: the prompt row that each block continues.
     place_F: for each flat token its place among the rows, counting through
       the prompt rows and then the completion rows; past the end for padding.
@@ -54,7 +58,7 @@ def layout(
     mixed_KRT = _one_by_one(
       _block,
       (
-        *(q_KRT, k_KRT, v_KRT, own_mask_KRT),
+        *(q_KRT, k_KRT, v_KRT, own_mask_KRT, member_KRT),
         *(part[prompt_K] for part in (k_UT, v_UT, prompt_mask_UT)),
       ),
     )
@@ -72,6 +76,7 @@ def _block(
   k_RTKD: Float[Array, "R T K head"],
   v_RTKD: Float[Array, "R T K head"],
   mask_RT: Bool[Array, "R T"],
+  member_RT: Int[Array, "R T"],
   prompt_k_SKD: Float[Array, "S K head"],
   prompt_v_SKD: Float[Array, "S K head"],
   prompt_mask_S: Bool[Array, " S"],
@@ -83,7 +88,9 @@ def _block(
     for part in (k_RTKD, v_RTKD, prompt_k_SKD, prompt_v_SKD)
   )
   causal_TT = attention.causal(mask_RT.shape[1])
-  own_mask = (causal_TT[None] & mask_RT[:, None, :])[None, :, :, None, :]
+  same_RTT = member_RT[:, :, None] == member_RT[:, None, :]
+  own_mask = same_RTT & causal_TT[None] & mask_RT[:, None, :]
+  own_mask = own_mask[None, :, :, None, :]
   prompt_mask = prompt_mask_S[None, None, None, None]
   shared, own = attention.softmax(
     [

@@ -127,16 +127,16 @@ class JaxEngine:
     knobs = selection.Knobs(
       float(sampling.temperature), float(sampling.top_p), sampling.top_k
     )
-    stop_ids = np.asarray(sampling.stop_ids, np.int32)
+    stop_ids = jnp.asarray(sampling.stop_ids, jnp.int32)
     partials = {index: _Partial(index) for _, ids in batch for index in ids}
     group_size = max(len(ids) for _, ids in batch)
     blocks = shapes.pack([ids for _, ids in batch], group_size=group_size)
     rows, drawn = sampler.begin(
       weights,
       *self._prefill([prompt for prompt, _ in batch], weights),
-      blocks.prompt_K,
+      jnp.asarray(blocks.prompt_K),
       _seeds(requests, blocks.places_KR),
-      blocks.places_KR >= 0,
+      jnp.asarray(blocks.places_KR >= 0),
       stop_ids,
       knobs=knobs,
       capacity=_capacity(0, sampling.max_tokens),
@@ -161,7 +161,7 @@ class JaxEngine:
         self._config,
         weights,
         rows,
-        np.int32(limit),
+        jnp.int32(limit),
         stop_ids,
         knobs=knobs,
         chunk=_CHUNK,
@@ -172,7 +172,7 @@ class JaxEngine:
 
   def _prefill(
     self, prompts: Sequence[tuple[int, ...]], weights: inference_weights.Weights
-  ) -> tuple[jax.Array, inference.Cache, np.ndarray]:
+  ) -> tuple[jax.Array, inference.Cache, jax.Array]:
     """Features after each prompt, caches and lengths, a few at a time."""
     length = shapes.round_up_length(max(map(len, prompts)))
     at_once = 2 ** max(0, (_PREFILL_TOKENS // length).bit_length() - 1)
@@ -185,15 +185,17 @@ class JaxEngine:
       for place, prompt in enumerate(part):
         tokens_UT[place, : len(prompt)] = prompt
         lengths_U[place] = len(prompt)
+      lengths.append(jnp.asarray(lengths_U))
       pieces.append(
-        sampler.prefill(self._config, weights, tokens_UT, lengths_U)
+        sampler.prefill(
+          self._config, weights, jnp.asarray(tokens_UT), lengths[-1]
+        )
       )
-      lengths.append(lengths_U)
     features, caches = zip(*pieces, strict=True)
     if len(pieces) == 1:
       return features[0], caches[0], lengths[0]
     cache = jax.tree.map(lambda *parts: jnp.concatenate(parts), *caches)
-    return jnp.concatenate(features, axis=1), cache, np.concatenate(lengths)
+    return jnp.concatenate(features, axis=1), cache, jnp.concatenate(lengths)
 
 
 @dataclasses.dataclass
@@ -250,9 +252,9 @@ def _fit(
   is_row_KR = packed.places_KR >= 0
   rows = sampler.repack(
     rows,
-    source_K,
-    source_KR,
-    is_row_KR,
+    jnp.asarray(source_K),
+    jnp.asarray(source_KR),
+    jnp.asarray(is_row_KR),
     capacity=_capacity(step, max_tokens),
   )
   places_KR = blocks.places_KR.reshape(-1)[source_KR]
@@ -272,6 +274,6 @@ def _capacity(step: int, max_tokens: int) -> int:
 
 def _seeds(
   requests: Sequence[base.Request], places_KR: np.ndarray
-) -> np.ndarray:
+) -> jax.Array:
   seeds = np.array([request.seed for request in requests], np.uint32)
-  return seeds[np.maximum(places_KR, 0)]
+  return jnp.asarray(seeds[np.maximum(places_KR, 0)])

@@ -22,6 +22,7 @@ import numpy as np
 from hrl_jax import base, batch, collect
 from hrl_jax.core import rewards, update
 from hrl_jax.model import decoder
+from hrl_jax.train import host_memory
 from hrl_jax.train import setup as setups
 
 Setup = setups.Setup
@@ -62,6 +63,7 @@ def run(
   for step_index in range(start, setup.config.num_steps):
     step_key = jax.random.fold_in(key, step_index)
     state, record = step(setup, state, step_index, step_key)
+    host_memory.give_back()
     yield step_index, state, record
 
 

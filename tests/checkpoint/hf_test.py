@@ -11,29 +11,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
-import tokenizers
-from tokenizers import decoders, models, pre_tokenizers
 
+from hrl_jax import base
 from hrl_jax.checkpoint import hf
-from hrl_jax.data import tokenizer
-from hrl_jax.model import decoder, hf_names, specification
+from hrl_jax.model import hf_names, specification
+from tests import tiny
 
-LLAMA = specification.DecoderConfig(
-  family="llama",
-  vocab_size=260,
-  hidden_size=32,
-  intermediate_size=48,
-  num_layers=2,
-  num_heads=4,
-  num_kv_heads=2,
-  head_dim=8,
-  rope_theta=10_000.0,
-  norm_eps=1e-5,
-  tie_embeddings=True,
-  attention_bias=False,
-  qk_norm=False,
-  max_positions=64,
-)
+LLAMA = tiny.DECODER
 CONFIGS = {
   "llama_tied": LLAMA,
   "llama_untied": dataclasses.replace(LLAMA, tie_embeddings=False),
@@ -49,42 +33,16 @@ CONFIGS = {
 }
 
 
-def _params(config, dtype=np.float32):
-  rng = np.random.default_rng(0)
-  return jax.tree.map(
-    lambda leaf: rng.normal(size=leaf.shape).astype(dtype),
-    decoder.abstract_params(config),
-  )
-
-
 @pytest.fixture(scope="module")
 def text():
-  """A tokenizer of the 256 bytes and an end token."""
-  alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-  vocab = {symbol: index for index, symbol in enumerate(alphabet)}
-  codec = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=[]))
-  codec.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-  codec.decoder = decoders.ByteLevel()
-  codec.add_special_tokens(["<|im_end|>"])
-  settings = {
-    "tokenizer_class": "PreTrainedTokenizerFast",
-    "eos_token": "<|im_end|>",
-  }
-  return tokenizer.from_files(
-    {
-      "tokenizer.json": codec.to_str().encode(),
-      "tokenizer_config.json": json.dumps(settings).encode(),
-      "chat_template.jinja": b"{{ messages[0].content + '<|im_end|>' }}",
-    },
-    {},
-  )
+  return tiny.text()
 
 
 @pytest.fixture
 def saved(tmp_path, text):
   """A directory of three shards with an index."""
   hf.save(
-    tmp_path / "model", LLAMA, _params(LLAMA), text, max_shard_bytes=40_000
+    tmp_path / "model", LLAMA, tiny.arrays(LLAMA), text, max_shard_bytes=40_000
   )
   return tmp_path / "model"
 
@@ -103,7 +61,7 @@ def _equal(one, other):
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_model_comes_back_as_it_went(name, tmp_path, text):
-  config, params = CONFIGS[name], _params(CONFIGS[name])
+  config, params = CONFIGS[name], tiny.arrays(CONFIGS[name])
   hf.save(tmp_path / "model", config, params, text)
   loaded_config, loaded = hf.load(tmp_path / "model", jnp.float32)
   assert loaded_config == config
@@ -115,7 +73,7 @@ def test_transformers_loads_the_same_tensors(name, tmp_path, text):
   pytest.importorskip("torch")
   transformers = pytest.importorskip("transformers")
   config = CONFIGS[name]
-  params = _params(config, ml_dtypes.bfloat16)
+  params = tiny.arrays(config, ml_dtypes.bfloat16)
   hf.save(tmp_path / "m", config, params, text, max_shard_bytes=20_000)
   model, report = transformers.AutoModelForCausalLM.from_pretrained(
     tmp_path / "m", output_loading_info=True
@@ -139,12 +97,14 @@ def test_transformers_loads_the_same_tokenizer(saved, text):
   transformers = pytest.importorskip("transformers")
   theirs = transformers.AutoTokenizer.from_pretrained(saved)
   message = {"role": "user", "content": "Ab 12"}
-  ids = theirs.apply_chat_template([message], return_dict=False)
-  assert tuple(ids) == (*text.encode("Ab 12"), 256)
+  ids = theirs.apply_chat_template(
+    [message], add_generation_prompt=True, return_dict=False
+  )
+  assert ids == list(text.encode_chat((base.Message("user", "Ab 12"),)))
   config = transformers.GenerationConfig.from_model_config(
     transformers.AutoConfig.from_pretrained(saved)
   )
-  assert config.eos_token_id == [256]
+  assert config.eos_token_id == [257]
 
 
 def test_weights_above_the_limit_are_split_and_indexed(saved):
@@ -165,7 +125,7 @@ def test_weights_above_the_limit_are_split_and_indexed(saved):
 
 
 def test_bfloat16_is_stored_bit_for_bit(tmp_path, text):
-  params = _params(LLAMA, ml_dtypes.bfloat16)
+  params = tiny.arrays(LLAMA, ml_dtypes.bfloat16)
   on_device = jax.tree.map(jnp.asarray, params)
   hf.save(tmp_path / "model", LLAMA, on_device, text)
   _, loaded = hf.load(tmp_path / "model", jnp.bfloat16)
@@ -174,7 +134,7 @@ def test_bfloat16_is_stored_bit_for_bit(tmp_path, text):
 
 
 def test_a_failed_save_leaves_nothing(tmp_path, text):
-  params = _params(LLAMA)
+  params = tiny.arrays(LLAMA)
   del params["layers"]["mlp"]["down"]
   with pytest.raises(ValueError, match=r"1 missing \(layers/mlp/down/k"):
     hf.save(tmp_path / "model", LLAMA, params, text)
@@ -184,13 +144,13 @@ def test_a_failed_save_leaves_nothing(tmp_path, text):
 def test_a_saved_model_is_never_overwritten(saved, text):
   before = hf.weights_hash(saved)
   with pytest.raises(FileExistsError, match="never overwritten"):
-    hf.save(saved, LLAMA, _params(LLAMA), text)
+    hf.save(saved, LLAMA, tiny.arrays(LLAMA), text)
   assert hf.weights_hash(saved) == before
   assert [path.name for path in saved.parent.iterdir()] == ["model"]
 
 
 def test_parameters_of_two_dtypes_are_not_written(tmp_path, text):
-  params = _params(LLAMA)
+  params = tiny.arrays(LLAMA)
   params["norm"]["scale"] = params["norm"]["scale"].astype(np.float16)
   with pytest.raises(ValueError, match=r"have \['float16', 'float32'\]"):
     hf.save(tmp_path / "model", LLAMA, params, text)
@@ -285,7 +245,7 @@ def _write_gguf(path, config, params, *, leave_out=()):
 
 @pytest.mark.parametrize("name", ["qwen2_untied", "qwen3_tied"])
 def test_a_gguf_file_is_read(name, tmp_path):
-  config, params = CONFIGS[name], _params(CONFIGS[name])
+  config, params = CONFIGS[name], tiny.arrays(CONFIGS[name])
   _write_gguf(tmp_path / "model.gguf", config, params)
   loaded_config, loaded = hf.load(tmp_path / "model.gguf", jnp.float32)
   assert loaded_config == config
@@ -297,7 +257,7 @@ def test_a_weight_that_a_gguf_file_lacks_is_named(tmp_path):
   _write_gguf(
     tmp_path / "model.gguf",
     config,
-    _params(config),
+    tiny.arrays(config),
     leave_out=("blk.1.attn_q_norm.weight",),
   )
   with pytest.raises(ValueError, match=r"1 missing \(blk.1.attn_q_norm.weight"):

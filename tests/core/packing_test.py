@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 
@@ -68,7 +69,10 @@ def test_shared_prompts_by_hand():
   )
   np.testing.assert_array_equal(
     layout.completion_tokens_MKRT[0],
-    [[[5, 6, 11], [7, 8, 9]], [[10, 11, 11], [11, 11, 11]]],
+    [[[7, 8, 9], [5, 6, 11]], [[10, 11, 11], [11, 11, 11]]],
+  )
+  np.testing.assert_array_equal(
+    layout.member_MKRT[0], [[[1, 1, 1], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]]
   )
   np.testing.assert_array_equal(layout.prompt_MK[0], [0, 1])
   # Each completion token is predicted by the token before it; the first by
@@ -76,13 +80,64 @@ def test_shared_prompts_by_hand():
   np.testing.assert_array_equal(layout.predictor_MC[0], [2, 5, 2, 7, 8, 4])
   np.testing.assert_array_equal(layout.target_MC[0], [1, 2, 4, 5, 6, 3])
   np.testing.assert_array_equal(
-    layout.predicted_MBT[0], [[0, 1, 6], [2, 3, 4], [5, 6, 6], [6, 6, 6]]
+    layout.predicted_MBT[0], [[0, 1, 6], [2, 3, 4], [5, 6, 6]]
   )
-  np.testing.assert_array_equal(made.rows.rollout_MB[0], [0, 2, 1, 0])
+  np.testing.assert_array_equal(made.rows.rollout_MB[0], [0, 2, 1])
   np.testing.assert_array_equal(
     made.rows.sampler_logprobs_MBT[0],
-    [[-1, -2, 0], [-1, -2, -3], [-1, 0, 0], [0, 0, 0]],
+    [[-1, -2, 0], [-1, -2, -3], [-1, 0, 0]],
   )
+
+
+def test_short_completions_share_a_strip_by_hand():
+  made = shared_prompts.pack(
+    PROMPTS,
+    (row(0, [1, 2], 0), row(0, [7], 1), row(0, [4, 5, 6], 2)),
+    num_groups=1,
+    block_rows=4,
+    micro_batch_tokens=100,
+    buckets_per_octave=64,
+  )
+  layout = made.layout
+  np.testing.assert_array_equal(
+    layout.tokens_MF[0], [11, 12, 13, 1, 2, 7, 4, 5, 6]
+  )
+  # The longest has a strip of its own, the two others fill the second.
+  np.testing.assert_array_equal(
+    layout.completion_tokens_MKRT[0], [[[6, 7, 8], [3, 4, 5]]]
+  )
+  np.testing.assert_array_equal(layout.member_MKRT[0], [[[2, 2, 2], [0, 0, 1]]])
+  # Places count through the three of the prompt first.
+  np.testing.assert_array_equal(layout.place_MF[0], [0, 1, 2, 6, 7, 8, 3, 4, 5])
+  np.testing.assert_array_equal(
+    layout.predicted_MBT[0], [[0, 1, 6], [2, 6, 6], [3, 4, 5]]
+  )
+
+
+def test_shapes_are_few_and_hold_everything():
+  # Four prompts of 55 to 81 tokens, 32 completions of up to 48 tokens.
+  rng = np.random.default_rng(0)
+  shapes = set()
+  for _ in range(200):
+    prompts = [range(n) for n in rng.integers(55, 82, 4)]
+    rows = [row(i // 8, [1] * n, i) for i, n in enumerate(_lengths(rng))]
+    made = shared_prompts.pack(
+      prompts,
+      rows,
+      num_groups=4,
+      block_rows=8,
+      micro_batch_tokens=2048,
+      buckets_per_octave=4,
+    )
+    real = sum(map(len, prompts)) + sum(len(r.tokens) for r in rows)
+    assert real <= made.layout.tokens_MF.size <= real * 1.25
+    assert made.rows.mask_MBT.sum() == sum(len(r.tokens) for r in rows)
+    shapes.add(tuple(array.shape for array in jax.tree.leaves(made)))
+  assert len(shapes) <= 200 / 10, shapes
+
+
+def _lengths(rng):
+  return rng.integers(10, rng.integers(24, 49), 32)
 
 
 def test_place_is_the_inverse_of_the_rows():

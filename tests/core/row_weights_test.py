@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from hrl_jax.core import losses
-
-AGGREGATIONS = pytest.mark.parametrize("aggregation", losses.AGGREGATIONS)
-
-# Three groups of four rollouts; one rollout is ungraded.
-LENGTHS_B = jnp.array([6, 3, 1, 5, 2, 4, 6, 6, 3, 5, 2, 4])
-GROUP_B = jnp.arange(12) // 4
-VALID_B = jnp.arange(12) != 5
-IMPORTANCE_P = jnp.array([0.7, 1.2, 4.0])
-MAX_TOKENS = 8
+from tests.core import toy
 
 _row_weights = jax.jit(
   losses.row_weights, static_argnames=("aggregation", "max_tokens")
@@ -23,12 +15,12 @@ _row_weights = jax.jit(
 
 def _weights(aggregation, **changes):
   arrays = dict(
-    lengths_B=LENGTHS_B,
-    group_B=GROUP_B,
-    importance_P=IMPORTANCE_P,
-    valid_B=VALID_B,
+    lengths_B=toy.LENGTHS_B,
+    group_B=toy.GROUP_B,
+    importance_P=toy.IMPORTANCE_P,
+    valid_B=toy.VALID_B,
     num_groups=3,
-    max_tokens=MAX_TOKENS,
+    max_tokens=toy.MAX_TOKENS,
   )
   return _row_weights(aggregation=aggregation, **arrays | changes)
 
@@ -65,46 +57,47 @@ def test_row_weights_by_hand():
 def test_divisor_is_the_number_of_groups_drawn():
   # Never the sum of u, nor the groups that have a valid rollout: a term of 1
   # everywhere gives the mean of u over all three groups, 0 for the lost one.
-  valid_B = GROUP_B != 1
+  valid_B = toy.GROUP_B != 1
   weights_B = _weights("sequence_mean_token_mean", valid_B=valid_B)
-  loss = jnp.sum(weights_B * LENGTHS_B)
+  loss = jnp.sum(weights_B * toy.LENGTHS_B)
   np.testing.assert_allclose(loss, (0.7 + 0.0 + 4.0) / 3, rtol=1e-6)
 
 
-@AGGREGATIONS
+@toy.AGGREGATIONS
 def test_weights_are_proportional_to_importance(aggregation):
   np.testing.assert_allclose(
     _weights(aggregation),
-    IMPORTANCE_P[GROUP_B] * _weights(aggregation, importance_P=jnp.ones(3)),
+    toy.IMPORTANCE_P[toy.GROUP_B]
+    * _weights(aggregation, importance_P=jnp.ones(3)),
     rtol=1e-6,
   )
 
 
 @pytest.mark.core
-@AGGREGATIONS
+@toy.AGGREGATIONS
 def test_rows_without_a_token_or_not_valid_weigh_nothing(aggregation):
   # Row 1 has lost its tokens; of the rest of its group, nobody may notice but
   # that V shrinks, as if the row were not there.
-  lengths_B = LENGTHS_B.at[1].set(0)
+  lengths_B = toy.LENGTHS_B.at[1].set(0)
   weights_B = _weights(aggregation, lengths_B=lengths_B)
-  absent_B = _weights(aggregation, valid_B=VALID_B.at[1].set(False))
+  absent_B = _weights(aggregation, valid_B=toy.VALID_B.at[1].set(False))
   assert weights_B[1] == 0.0 and weights_B[5] == 0.0
   np.testing.assert_array_equal(weights_B, absent_B)
-  nothing_B = _weights(aggregation, lengths_B=jnp.zeros_like(LENGTHS_B))
+  nothing_B = _weights(aggregation, lengths_B=jnp.zeros_like(toy.LENGTHS_B))
   np.testing.assert_array_equal(nothing_B, 0.0)
 
 
 @pytest.mark.core
-@AGGREGATIONS
+@toy.AGGREGATIONS
 def test_padding_rows_change_nothing(aggregation):
   padded_B = _row_weights(
-    jnp.append(LENGTHS_B, jnp.array([0, 9])),
-    jnp.append(GROUP_B, jnp.array([0, 77])),
-    IMPORTANCE_P,
-    jnp.append(VALID_B, jnp.array([True, False])),
+    jnp.append(toy.LENGTHS_B, jnp.array([0, 9])),
+    jnp.append(toy.GROUP_B, jnp.array([0, 77])),
+    toy.IMPORTANCE_P,
+    jnp.append(toy.VALID_B, jnp.array([True, False])),
     3,
     aggregation=aggregation,
-    max_tokens=MAX_TOKENS,
+    max_tokens=toy.MAX_TOKENS,
     rollout_B=jnp.append(jnp.arange(12), jnp.array([0, 0])),
   )
   np.testing.assert_array_equal(padded_B[:12], _weights(aggregation))
@@ -112,10 +105,10 @@ def test_padding_rows_change_nothing(aggregation):
 
 
 @pytest.mark.core
-@AGGREGATIONS
+@toy.AGGREGATIONS
 def test_rows_of_one_rollout_share_its_weight(aggregation):
   # Rollouts of 3 + 2, 4 and 1 tokens, as four rows and as three.
-  knobs = dict(aggregation=aggregation, max_tokens=MAX_TOKENS)
+  knobs = dict(aggregation=aggregation, max_tokens=toy.MAX_TOKENS)
   parts_B = _row_weights(
     jnp.array([3, 4, 2, 1]),
     jnp.array([0, 0, 0, 1]),

@@ -6,17 +6,9 @@ import pytest
 
 from hrl_jax import batch as batches
 from hrl_jax.core import advantages, losses, optimizer, update
+from tests.core import toy
 
 V, P, G, T = 7, 2, 3, 4
-OBJECTIVE = losses.Objective(
-  clip_low=0.2,
-  clip_high=0.2,
-  dual_clip=None,
-  kl_estimator="k3",
-  kl_coefficient=0.0,
-  entropy_coefficient=0.0,
-  correction=None,
-)
 LENGTHS = (4, 1, 3, 2, 4, 2)
 REWARDS_PG = jnp.array([[1.0, 0.0, 0.5], [0.0, 0.0, 1.0]])
 
@@ -58,7 +50,7 @@ def params(seed=0):
   return {"kernel": 0.5 * jax.random.normal(jax.random.key(seed), (V, V))}
 
 
-def make(chain=None, objective=OBJECTIVE, network=bigram, **knobs):
+def make(chain=None, objective=toy.PLAIN, network=bigram, **knobs):
   knobs = {
     "aggregation": "sequence_mean_token_mean",
     "max_tokens": T,
@@ -186,7 +178,7 @@ def test_a_second_update_on_a_batch_leaves_ratio_one():
 
 
 def test_the_reference_pulls_back():
-  objective = OBJECTIVE._replace(kl_coefficient=1.0)
+  objective = toy.PLAIN._replace(kl_coefficient=1.0)
   made = example()
   reference = update.make_logprobs(bigram)(params(1), made.layout)
   known = update.Known(None, reference)

@@ -24,25 +24,11 @@ from hrl_jax.model import (
   hf_names,
   specification,
 )
+from tests import tiny
 
 FIXTURE = pathlib.Path(__file__).parent / "fixtures" / "transformers_logits.npz"
 
-LLAMA = specification.DecoderConfig(
-  family="llama",
-  vocab_size=61,
-  hidden_size=32,
-  intermediate_size=48,
-  num_layers=3,
-  num_heads=4,
-  num_kv_heads=2,
-  head_dim=8,
-  rope_theta=10_000.0,
-  norm_eps=1e-5,
-  tie_embeddings=True,
-  attention_bias=False,
-  qk_norm=False,
-  max_positions=64,
-)
+LLAMA = dataclasses.replace(tiny.DECODER, vocab_size=61, num_layers=3)
 QWEN2 = dataclasses.replace(LLAMA, family="qwen2", attention_bias=True)
 # Heads wider than the hidden size divided among them.
 QWEN3 = dataclasses.replace(LLAMA, family="qwen3", qk_norm=True, head_dim=16)

@@ -9,23 +9,16 @@ import numpy as np
 import pytest
 from flax import traverse_util
 
-from hrl_jax.model import decoder, hf_names, specification
+from hrl_jax.model import decoder, hf_names
+from tests import tiny
 
-LLAMA = specification.DecoderConfig(
-  family="llama",
+LLAMA = dataclasses.replace(
+  tiny.DECODER,
   vocab_size=11,
   hidden_size=8,
   intermediate_size=12,
   num_layers=3,
-  num_heads=4,
-  num_kv_heads=2,
   head_dim=4,
-  rope_theta=10_000.0,
-  norm_eps=1e-5,
-  tie_embeddings=True,
-  attention_bias=False,
-  qk_norm=False,
-  max_positions=64,
 )
 
 
@@ -44,15 +37,6 @@ CONFIGS = {
   for name in ("llama", "qwen2", "qwen3")
   for tied in (True, False)
 }
-
-
-def _params(config):
-  """Random everywhere: norms too, so that a swapped pair is seen."""
-  rng = np.random.default_rng(0)
-  return jax.tree.map(
-    lambda leaf: rng.normal(size=leaf.shape).astype(np.float32),
-    decoder.abstract_params(config),
-  )
 
 
 @pytest.fixture(params=CONFIGS, scope="module")
@@ -77,7 +61,7 @@ class CountingReads(collections.abc.Mapping):
 
 
 def test_parameters_come_back_as_they_went(config):
-  params = _params(config)
+  params = tiny.arrays(config)
   back = hf_names.from_hf(hf_names.to_hf(params, config), config)
   assert jax.tree.structure(back) == jax.tree.structure(params)
   jax.tree.map(np.testing.assert_array_equal, back, params)
@@ -129,7 +113,7 @@ def test_gguf_names_are_those_of_the_format():
 
 
 def test_kernels_are_stored_transposed_and_by_layer():
-  params = _params(CONFIGS["qwen2-untied"])
+  params = tiny.arrays(CONFIGS["qwen2-untied"])
   tensors = hf_names.to_hf(params, CONFIGS["qwen2-untied"])
   attention, mlp = params["layers"]["attention"], params["layers"]["mlp"]
   for name, expected in {
@@ -144,13 +128,13 @@ def test_kernels_are_stored_transposed_and_by_layer():
 
 
 def test_shapes_are_those_of_the_tensors_in_their_order(config):
-  tensors = hf_names.to_hf(_params(config), config)
+  tensors = hf_names.to_hf(tiny.arrays(config), config)
   shapes = [(name, array.shape) for name, array in tensors.items()]
   assert list(hf_names.hf_shapes(config).items()) == shapes
 
 
 def test_each_tensor_is_read_once():
-  tensors = CountingReads(hf_names.to_hf(_params(LLAMA), LLAMA))
+  tensors = CountingReads(hf_names.to_hf(tiny.arrays(LLAMA), LLAMA))
   hf_names.from_hf(tensors, LLAMA)
   assert tensors.reads.keys() == tensors.tensors.keys()
   # The type checker of the tests looks at the first item too.
@@ -160,7 +144,7 @@ def test_each_tensor_is_read_once():
 
 def test_parameters_take_the_dtype_that_is_asked_for():
   params = hf_names.from_hf(
-    hf_names.to_hf(_params(LLAMA), LLAMA), LLAMA, jnp.bfloat16
+    hf_names.to_hf(tiny.arrays(LLAMA), LLAMA), LLAMA, jnp.bfloat16
   )
   assert {leaf.dtype for leaf in jax.tree.leaves(params)} == {
     np.dtype(ml_dtypes.bfloat16)
@@ -168,7 +152,7 @@ def test_parameters_take_the_dtype_that_is_asked_for():
 
 
 def test_missing_and_unknown_weights_are_named():
-  tensors = hf_names.to_hf(_params(LLAMA), LLAMA)
+  tensors = hf_names.to_hf(tiny.arrays(LLAMA), LLAMA)
   for layer in range(3):
     del tensors[f"model.layers.{layer}.mlp.up_proj.weight"]
     del tensors[f"model.layers.{layer}.mlp.down_proj.weight"]
@@ -184,13 +168,13 @@ def test_missing_and_unknown_weights_are_named():
 
 def test_a_layer_too_many_is_unknown():
   deeper = dataclasses.replace(LLAMA, num_layers=4)
-  tensors = hf_names.to_hf(_params(deeper), deeper)
+  tensors = hf_names.to_hf(tiny.arrays(deeper), deeper)
   with pytest.raises(ValueError, match=r"9 unknown \(model.layers.3.input_lay"):
     hf_names.from_hf(tensors, LLAMA)
 
 
 def test_misshapen_weights_are_named_with_both_shapes():
-  tensors = hf_names.to_hf(_params(LLAMA), LLAMA)
+  tensors = hf_names.to_hf(tiny.arrays(LLAMA), LLAMA)
   name = "model.layers.2.self_attn.k_proj.weight"
   # [8, 8] is right; a transposed gate is [8, 12] instead of [12, 8].
   tensors[name] = np.zeros((16, 8))
@@ -203,7 +187,7 @@ def test_misshapen_weights_are_named_with_both_shapes():
 
 
 def test_a_stored_tied_head_must_equal_the_embedding():
-  tensors = hf_names.to_hf(_params(LLAMA), LLAMA)
+  tensors = hf_names.to_hf(tiny.arrays(LLAMA), LLAMA)
   tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].copy()
   assert "head" not in hf_names.from_hf(tensors, LLAMA)
   tensors["lm_head.weight"][3, 2] += 1.0
@@ -212,13 +196,13 @@ def test_a_stored_tied_head_must_equal_the_embedding():
 
 
 def test_an_untied_head_must_be_there():
-  tensors = hf_names.to_hf(_params(LLAMA), LLAMA)
+  tensors = hf_names.to_hf(tiny.arrays(LLAMA), LLAMA)
   with pytest.raises(ValueError, match=r"1 missing \(lm_head.weight\)"):
     hf_names.from_hf(tensors, CONFIGS["llama-untied"])
 
 
 def test_stored_rotary_frequencies_are_left_out():
-  tensors = hf_names.to_hf(_params(LLAMA), LLAMA)
+  tensors = hf_names.to_hf(tiny.arrays(LLAMA), LLAMA)
   tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = np.ones(2)
   tensors["model.rotary_emb.inv_freq"] = np.ones(2)
   hf_names.from_hf(tensors, LLAMA)
@@ -226,12 +210,12 @@ def test_stored_rotary_frequencies_are_left_out():
 
 def test_parameters_of_another_config_are_not_written():
   with pytest.raises(ValueError, match=r"1 missing \(head/kernel\)"):
-    hf_names.to_hf(_params(LLAMA), CONFIGS["llama-untied"])
+    hf_names.to_hf(tiny.arrays(LLAMA), CONFIGS["llama-untied"])
   wider = dataclasses.replace(LLAMA, vocab_size=12)
   with pytest.raises(
     ValueError, match=r"embed/embedding \(11, 8\) instead of \(12, 8\)"
   ):
-    hf_names.to_hf(_params(LLAMA), wider)
+    hf_names.to_hf(tiny.arrays(LLAMA), wider)
 
 
 def _gguf_tensors(params, config):
@@ -247,7 +231,7 @@ def _gguf_tensors(params, config):
 def test_gguf_rows_of_llama_are_put_back_in_order():
   # Per head of 4 rows a, b, c, d the rotary pairs are (a, c) and (b, d), and
   # the file stores pairs side by side: a, c, b, d.
-  params = _params(LLAMA)
+  params = tiny.arrays(LLAMA)
   tensors = _gguf_tensors(params, LLAMA)
   head = np.array([0, 2, 1, 3])
   stored = dict(tensors)
@@ -262,14 +246,14 @@ def test_gguf_rows_of_llama_are_put_back_in_order():
 
 @pytest.mark.parametrize("name", ["qwen2-tied", "qwen3-untied"])
 def test_gguf_rows_of_qwen_are_in_order(name):
-  params = _params(CONFIGS[name])
+  params = tiny.arrays(CONFIGS[name])
   tensors = _gguf_tensors(params, CONFIGS[name])
   back = hf_names.from_gguf(tensors, CONFIGS[name])
   jax.tree.map(np.testing.assert_array_equal, back, params)
 
 
 def test_gguf_errors_name_weights_as_the_file_does():
-  tensors = _gguf_tensors(_params(LLAMA), LLAMA)
+  tensors = _gguf_tensors(tiny.arrays(LLAMA), LLAMA)
   del tensors["blk.2.ffn_gate.weight"]
   tensors["rope_freqs.weight"] = np.ones(2)
   with pytest.raises(

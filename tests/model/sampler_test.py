@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 
 import jax
@@ -6,14 +7,12 @@ import numpy as np
 import pytest
 
 from hrl_jax.model import (
-  attention,
-  decoder,
   inference,
   inference_weights,
   sampler,
   selection,
-  specification,
 )
+from tests import tiny
 
 VOCABULARY = 150
 EVERYTHING = selection.Knobs(temperature=1.0, top_p=1.0, top_k=0)
@@ -24,71 +23,31 @@ CAPACITY = 20
 CHUNK = 4
 
 
-def tiny_config(**changes):
-  defaults = dict(
-    family="llama",
-    vocab_size=VOCABULARY,
-    hidden_size=32,
-    intermediate_size=48,
-    num_layers=2,
-    num_heads=4,
-    num_kv_heads=2,
-    head_dim=8,
-    rope_theta=10_000.0,
-    norm_eps=1e-5,
-    tie_embeddings=True,
-    attention_bias=False,
-    qk_norm=False,
-    max_positions=128,
-  )
-  return specification.DecoderConfig(**(defaults | changes))
-
-
+LLAMA = dataclasses.replace(tiny.DECODER, vocab_size=VOCABULARY)
 FAMILIES = {
-  "llama": tiny_config(),
-  "qwen2": tiny_config(
-    family="qwen2", attention_bias=True, tie_embeddings=False, num_kv_heads=1
+  "llama": LLAMA,
+  "qwen2": dataclasses.replace(
+    LLAMA,
+    family="qwen2",
+    attention_bias=True,
+    tie_embeddings=False,
+    num_kv_heads=1,
   ),
-  "qwen3": tiny_config(family="qwen3", qk_norm=True, num_kv_heads=4),
+  "qwen3": dataclasses.replace(
+    LLAMA, family="qwen3", qk_norm=True, num_kv_heads=4
+  ),
 }
-
-
-@functools.cache
-def params_of(config):
-  """Random parameters, large enough that tokens depend on what precedes."""
-  params = decoder.init(config, jax.random.key(0))
-  leaves, structure = jax.tree.flatten(params)
-  keys = jax.random.split(jax.random.key(1), len(leaves))
-  return structure.unflatten(
-    leaf + 0.2 * jax.random.normal(key, leaf.shape)
-    for leaf, key in zip(leaves, keys, strict=True)
-  )
 
 
 @functools.cache
 def weights_of(config):
   return jax.jit(inference_weights.convert, static_argnums=1)(
-    params_of(config), jnp.float32
+    tiny.params(config), jnp.float32
   )
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def forward(config, params, tokens_1T, mask_1T):
-  hidden_1TD = decoder.hidden(
-    config, params, tokens_1T, attention.rows(mask_1T)
-  )
-  return decoder.logits(params, hidden_1TD)[0]
 
 
 def full_logits(config, prompt, completion):
-  """Logits before each token of the completion, by the whole forward pass."""
-  row = [*prompt, *completion]
-  tokens_1T = np.zeros((1, 32), np.int32)
-  tokens_1T[0, : len(row)] = row
-  logits_TV = forward(
-    config, params_of(config), tokens_1T, np.arange(32)[None] < len(row)
-  )
-  return logits_TV[len(prompt) - 1 : len(row) - 1]
+  return tiny.logits(config, tiny.params(config), prompt, completion)
 
 
 def padded(prompts, length=12):
@@ -323,7 +282,7 @@ def test_repacked_rows_go_on_as_they_would_have():
 def test_bfloat16_weights_are_computed_with_in_bfloat16():
   config = FAMILIES["llama"]
   weights = jax.jit(inference_weights.convert, static_argnums=1)(
-    params_of(config), jnp.bfloat16
+    tiny.params(config), jnp.bfloat16
   )
   assert {x.dtype for x in jax.tree.leaves(weights)} == {jnp.dtype("bfloat16")}
   features_DU, cache = sampler.prefill(config, weights, *padded(PROMPTS))

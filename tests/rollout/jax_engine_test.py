@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 
 import jax
@@ -6,25 +7,10 @@ import numpy as np
 import pytest
 
 from hrl_jax import base, protocols
-from hrl_jax.model import attention, decoder, specification
 from hrl_jax.rollout import jax_engine
+from tests import tiny
 
-CONFIG = specification.DecoderConfig(
-  family="llama",
-  vocab_size=150,
-  hidden_size=32,
-  intermediate_size=48,
-  num_layers=2,
-  num_heads=4,
-  num_kv_heads=2,
-  head_dim=8,
-  rope_theta=10_000.0,
-  norm_eps=1e-5,
-  tie_embeddings=True,
-  attention_bias=False,
-  qk_norm=False,
-  max_positions=128,
-)
+CONFIG = dataclasses.replace(tiny.DECODER, vocab_size=150, max_positions=128)
 SAMPLING = base.Sampling(
   temperature=1.0, top_p=0.95, top_k=0, max_tokens=40, stop_ids=(5, 60)
 )
@@ -37,20 +23,10 @@ REQUESTS = tuple(
 )
 
 
-def random_params(seed=0):
-  params = decoder.init(CONFIG, jax.random.key(seed))
-  leaves, structure = jax.tree.flatten(params)
-  keys = jax.random.split(jax.random.key(seed + 1), len(leaves))
-  return structure.unflatten(
-    leaf + 0.2 * jax.random.normal(key, leaf.shape)
-    for leaf, key in zip(leaves, keys, strict=True)
-  )
-
-
 @functools.cache
 def loaded_engine(max_rows=64):
   engine = jax_engine.JaxEngine(CONFIG, jnp.float32, max_rows=max_rows)
-  engine.load(random_params(), version=3)
+  engine.load(tiny.params(CONFIG), version=3)
   return engine
 
 
@@ -77,19 +53,10 @@ def assert_same(actual, expected):
   assert actual.finish == expected.finish
 
 
-@functools.partial(jax.jit, static_argnums=2)
-def forward(params, tokens_1T, temperature):
-  layout = attention.rows(tokens_1T >= 0)
-  hidden_1TD = decoder.hidden(CONFIG, params, tokens_1T, layout)
-  return jax.nn.log_softmax(decoder.logits(params, hidden_1TD)[0] / temperature)
-
-
 def full_logprobs(params, prompt, tokens, temperature):
-  row = [*prompt, *tokens]
-  tokens_1T = np.full((1, 96), -1, np.int32)
-  tokens_1T[0, : len(row)] = row
-  logprobs_TV = np.asarray(forward(params, tokens_1T, temperature))
-  return logprobs_TV[np.arange(len(prompt) - 1, len(row) - 1), tokens]
+  logits_TV = tiny.logits(CONFIG, params, prompt, tokens)
+  logprobs_TV = jax.nn.log_softmax(logits_TV / temperature)
+  return np.asarray(logprobs_TV)[np.arange(len(tokens)), tokens]
 
 
 def test_the_engine_is_one():
@@ -100,7 +67,7 @@ def test_the_engine_is_one():
 def test_logprobs_are_those_of_the_full_forward_pass():
   for request, completion in zip(REQUESTS, reference(), strict=True):
     expected = full_logprobs(
-      random_params(), request.prompt_ids, completion.tokens, 1.0
+      tiny.params(CONFIG), request.prompt_ids, completion.tokens, 1.0
     )
     np.testing.assert_allclose(completion.logprobs, expected, atol=1e-5)
     # The nucleus has at least 0.95 of the mass, and not all of it.
@@ -175,7 +142,7 @@ def test_rows_go_on_when_others_have_finished_and_caches_have_grown(
   assert sizes == [(2, 12), (3, 4, 32), (3, 4), (3, 2, 64)]
   for request, completion in zip(requests, completions, strict=True):
     expected = full_logprobs(
-      random_params(), request.prompt_ids, completion.tokens, 1.0
+      tiny.params(CONFIG), request.prompt_ids, completion.tokens, 1.0
     )
     np.testing.assert_allclose(completion.logprobs, expected, atol=1e-5)
   longest = max(completions, key=lambda completion: len(completion.tokens))
@@ -209,7 +176,7 @@ def test_temperature_divides_the_logits_of_the_reported_logprobs():
     REQUESTS, complete(REQUESTS, sampling), strict=True
   ):
     expected = full_logprobs(
-      random_params(), request.prompt_ids, completion.tokens, 0.7
+      tiny.params(CONFIG), request.prompt_ids, completion.tokens, 0.7
     )
     np.testing.assert_allclose(completion.logprobs, expected, atol=1e-5)
     np.testing.assert_array_equal(
@@ -220,7 +187,7 @@ def test_temperature_divides_the_logits_of_the_reported_logprobs():
 @pytest.mark.core
 def test_weights_may_be_donated_after_they_were_loaded():
   engine = jax_engine.JaxEngine(CONFIG, jnp.float32)
-  params = random_params()
+  params = jax.tree.map(jnp.copy, tiny.params(CONFIG))
   engine.load(params, version=3)
   # Donated buffers are reused for the result, which is something else.
   overwritten = jax.jit(
@@ -238,10 +205,10 @@ def test_weights_may_be_donated_after_they_were_loaded():
 @pytest.mark.core
 def test_new_weights_and_their_version_hold_from_the_next_generate_on():
   engine = jax_engine.JaxEngine(CONFIG, jnp.float32)
-  engine.load(random_params(), version=3)
+  engine.load(tiny.params(CONFIG), version=3)
   under_way = engine.generate(REQUESTS, SAMPLING)
   first = next(under_way)
-  other_params = random_params(seed=5)
+  other_params = tiny.params(CONFIG, 5)
   engine.load(other_params, version=4)
   for completion in [first, *under_way]:
     assert_same(completion, reference()[completion.request])
@@ -260,7 +227,7 @@ def test_new_weights_and_their_version_hold_from_the_next_generate_on():
 def test_parameters_that_are_sharded_are_gathered():
   mesh = jax.make_mesh((2,), ("fsdp",))
   spec = jax.sharding.PartitionSpec("fsdp")
-  params = random_params()
+  params = tiny.params(CONFIG)
   embedding = params["embed"]["embedding"]
   params["embed"]["embedding"] = jax.device_put(
     embedding, jax.sharding.NamedSharding(mesh, spec)
@@ -316,7 +283,7 @@ def test_sampling_without_meaning_is_refused(change, complaint):
 
 def test_weights_that_are_not_finite_are_reported():
   engine = jax_engine.JaxEngine(CONFIG, jnp.float32)
-  params = random_params()
+  params = tiny.params(CONFIG)
   params["norm"]["scale"] = params["norm"]["scale"] * jnp.nan
   engine.load(params, version=9)
   with pytest.raises(FloatingPointError, match="weights version 9"):

@@ -88,6 +88,23 @@ def test_trainer_and_sampler_agree_on_every_token(folder, knobs):
     assert metrics["ratio_max"] == metrics["ratio_mean"] == 1.0
 
 
+def test_a_step_runs_without_jit_too(folder):
+  # To look at arrays inside a step: JAX_DISABLE_JIT=True.
+  knobs = {
+    "num_steps": 1,
+    "rollout.max_completion_tokens": 3,
+    "loss.measure_kl": False,
+  }
+  ((_, expected),), _ = records(folder, **knobs)
+  with jax.disable_jit():
+    ((_, metrics),), _ = records(folder, **knobs)
+  assert metrics.keys() == expected.keys()
+  for name in ("reward", "loss", "grad_norm", "entropy", "tokens"):
+    np.testing.assert_allclose(
+      metrics[name], expected[name], rtol=1e-4, atol=1e-7
+    )
+
+
 def test_without_a_learning_rate_nothing_drifts(folder):
   # open-instruct#1473: the gap between trainer and sampler stays flat.
   found, state = records(
