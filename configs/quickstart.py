@@ -10,7 +10,8 @@ Trains SmolLM2-135M-Instruct on tasks whose criteria are all checked by code,
 with "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) as the
 method. Any knob can be set on the command line, `--config.seed=1`.
 
-Hardware: two CPU cores and 8 GB of memory.
+Hardware: two CPU cores and 8 GB of memory; 8 minutes. Expected: the held-out
+score rises from 0.59 to about 0.74 (docs/benchmarks.md has three seeds).
 """
 
 import ml_collections

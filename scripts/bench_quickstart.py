@@ -26,7 +26,7 @@ def main() -> None:
   parser.add_argument("--config", default="configs/quickstart.py")
   arguments, knobs = parser.parse_known_args()
   before, after = [], []
-  print("| seed | before | after | change | length | minutes |")
+  print("| seed | before | after | change | length | minutes of steps |")
   print("|---|---|---|---|---|---|")
   for seed in arguments.seeds:
     folder = arguments.workdir / f"seed_{seed}"

@@ -34,7 +34,7 @@ def resolve(path: str | pathlib.Path) -> pathlib.Path:
     found = pathlib.Path(spec.submodule_search_locations[0], inside)
   if not found.exists():
     raise FileNotFoundError(
-      f"There is no {found} (asked for as {str(path)!r}). Give the path of a "
-      "model directory or a .gguf file, or package:NAME/PATH."
+      f"There is no {found} (asked for as {str(path)!r}). Give a path that "
+      "exists, from here or from the root, or package:NAME/PATH."
     )
   return found

@@ -106,6 +106,7 @@ def step(
     jnp.asarray(evidence.importance_P, jnp.float32),
   )
   train_state, metrics = _update(setup, state.train, batches, credit)
+  clock.lap("update")
   method_state = setup.method.learn(
     method_state, step_index, evidence, Probe(setup), learn_key
   )
@@ -233,7 +234,7 @@ def _mean(values: Any) -> float:
 
 
 class _Clock:
-  """Seconds between laps."""
+  """Seconds between laps, summed by name."""
 
   def __init__(self):
     self.seconds: dict[str, float] = {}
@@ -241,5 +242,5 @@ class _Clock:
 
   def lap(self, name: str) -> None:
     now = time.monotonic()
-    self.seconds[name] = now - self._last
+    self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
     self._last = now

@@ -124,8 +124,8 @@ def check_arguments(name: str, checker: Checker, arguments: Arguments) -> None:
   unknown = sorted(map(str, arguments.keys() - checker.kinds.keys()))
   if missing or unknown:
     raise ValueError(
-      f"Checker {name!r} lacks the arguments {missing} and does not know the "
-      f"arguments {unknown}. It takes exactly {sorted(checker.kinds)}."
+      f"Checker {name!r} takes exactly the arguments {sorted(checker.kinds)}; "
+      f"missing are {missing}, unknown {unknown}."
     )
   for key, kind in checker.kinds.items():
     if not kind.accepts(arguments[key]):
