@@ -11,7 +11,7 @@ with "DeepSeekMath" by Shao et al. (https://arxiv.org/abs/2402.03300) as the
 method. Any knob can be set on the command line, `--config.seed=1`.
 
 Hardware: two CPU cores and 8 GB of memory; 8 minutes. Expected: the held-out
-score rises from 0.59 to about 0.74 (docs/benchmarks.md has three seeds).
+score rises from 0.59 to 0.69 ... 0.74 (docs/benchmarks.md).
 """
 
 import ml_collections

