@@ -41,7 +41,7 @@ class OneRow(NamedTuple):
 
 
 class SharedPrompts(NamedTuple):
-  """Flat tokens without padding; see `model.attention.shared_prompts`.
+  """Flat tokens without padding; see `model.shared_prompts`.
 
   Attributes:
     tokens_MF: ids, prompts first, then completions.
@@ -52,7 +52,8 @@ class SharedPrompts(NamedTuple):
     member_MKRT: which completion of its block stands at each place; 0 where
       there is no token.
     prompt_MK: prompt row of each block.
-    place_MF: place of each flat token among the rows; past the end: padding.
+    place_MF: place of each flat token among prompt rows, then strips; past the
+      end: padding.
     predictor_MC: flat index of the token before each completion token.
     target_MC: the id that it predicts.
     predicted_MBT: index into the C predictions of each place of the rows.

@@ -23,6 +23,7 @@ import time
 
 ROUNDS = 3
 STEPS = 5
+GROUPS, GROUP_SIZE = 8, 8  # Of the batch in DIR.
 
 
 def main() -> None:
@@ -110,39 +111,12 @@ def _prepared(arguments):
   import numpy as np
 
   from hrl_jax.checkpoint import hf
-  from hrl_jax.core import losses, optimizer, packing, shared_prompts, update
+  from hrl_jax.core import losses, optimizer, update
   from hrl_jax.model import policy
 
   config, params = hf.load(arguments.data / "model", jnp.float32)
   data = dict(np.load(arguments.data / "batch.npz"))
-  num_groups, group_size = 8, 8
-  lengths_B = data["completion_mask"].sum(axis=1)
-  prompts = [
-    tuple(ids[mask > 0].tolist())
-    for ids, mask in zip(
-      data["prompt_ids"][::group_size],
-      data["prompt_mask"][::group_size],
-      strict=True,
-    )
-  ]
-  rows = [
-    packing.Row(
-      prompt=index // group_size,
-      tokens=data["completion_ids"][index, :length],
-      sampler_logprobs=data["old_logps"][index, :length],
-      rollout=index,
-    )
-    for index, length in enumerate(lengths_B)
-  ]
-  batch = shared_prompts.pack(
-    prompts,
-    rows,
-    num_groups=num_groups,
-    block_rows=group_size,
-    micro_batch_tokens=1_000_000,
-    buckets_per_octave=64,
-  )
-  batch = jax.tree.map(jnp.asarray, batch)
+  batch = jax.tree.map(jnp.asarray, _packed(data))
   adamw = optimizer.adamw(
     learning_rate=1e-5,
     warmup_steps=0,
@@ -176,14 +150,46 @@ def _prepared(arguments):
     max_tokens=64,
   )
   credit = update.Credit(
-    jnp.asarray(data["advantages"].reshape(num_groups, group_size)),
-    jnp.ones((num_groups, group_size), bool),
-    jnp.ones(num_groups),
+    jnp.asarray(data["advantages"].reshape(GROUPS, GROUP_SIZE)),
+    jnp.ones((GROUPS, GROUP_SIZE), bool),
+    jnp.ones(GROUPS),
   )
   # The rows carry the old log-probabilities where a sampler's would stand.
   known = update.Known(batch.rows.sampler_logprobs_MBT, None)
   state = update.init(jax.tree.map(jnp.asarray, params), adamw)
   return state, batch, credit, known, step
+
+
+def _packed(data):
+  """The rows of the batch, by training prompt."""
+  from hrl_jax.core import packing, shared_prompts
+
+  lengths_B = data["completion_mask"].sum(axis=1)
+  prompts = [
+    tuple(ids[mask > 0].tolist())
+    for ids, mask in zip(
+      data["prompt_ids"][::GROUP_SIZE],
+      data["prompt_mask"][::GROUP_SIZE],
+      strict=True,
+    )
+  ]
+  rows = [
+    packing.Row(
+      prompt=index // GROUP_SIZE,
+      tokens=data["completion_ids"][index, :length],
+      sampler_logprobs=data["old_logps"][index, :length],
+      rollout=index,
+    )
+    for index, length in enumerate(lengths_B)
+  ]
+  return shared_prompts.pack(
+    prompts,
+    rows,
+    num_groups=GROUPS,
+    block_rows=GROUP_SIZE,
+    micro_batch_tokens=1_000_000,
+    buckets_per_octave=64,
+  )
 
 
 def _operations(arguments: argparse.Namespace) -> float:

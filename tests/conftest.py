@@ -18,6 +18,8 @@ os.environ["XLA_FLAGS"] = " ".join(
 
 import hypothesis
 import jax
+import jax.numpy as jnp
+import pytest
 
 # Tests that build the same functions anew find them compiled, also those of
 # another worker and of the last run.
@@ -34,3 +36,15 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # same examples everywhere, so that a failure is one that anyone can repeat.
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("house")
+
+
+@pytest.fixture(scope="module")
+def smollm2():
+  """`(config, params)` of the quickstart's model; skips where it is not."""
+  # Imported here: modules that a conftest imports escape the type checker.
+  from hrl_jax.checkpoint import hf
+
+  try:
+    return hf.load(hf.QUICKSTART, jnp.float32)
+  except FileNotFoundError as error:
+    pytest.skip(str(error))

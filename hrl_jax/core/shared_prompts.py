@@ -25,7 +25,7 @@ def pack(
     prompts: token ids of the training prompts.
     rows: at least one row, each with at least one token.
     num_groups: see `batch.Batch`.
-    block_rows: R, the most completions in a block; the group size.
+    block_rows: the most completions in a block; the group size.
     micro_batch_tokens: real tokens after which a new micro-batch begins; one
       prompt with a block of its completions is never divided.
     buckets_per_octave: see `packing.bucket`.
@@ -152,8 +152,8 @@ def _common_shape(
   strips = [1 + max(_strips(block, length))[0] for block in blocks]
   tokens = held(max(_size(prompts, part) for part in parts))
   fewest = min(map(sum, lengths))
-  rounded_down = max(
-    size for size in range(1, fewest + 1) if coarse(size) == size
+  rounded_down = next(
+    size for size in range(fewest, 0, -1) if coarse(size) == size
   )
   return _Shape(
     rows=coarse(max(sum(map(len, part)) for part in parts)),
@@ -166,67 +166,70 @@ def _common_shape(
   )
 
 
+def _padding(shape: _Shape) -> batch.SharedPrompts:
+  """A micro-batch without any token."""
+  prompt_rows = (shape.blocks, shape.prompt_length)
+  strips = (shape.blocks, shape.strips, shape.length)
+  past_the_end = np.prod(prompt_rows) + np.prod(strips)
+  return batch.SharedPrompts(
+    tokens_MF=np.zeros(shape.tokens, np.int32),
+    positions_MF=np.zeros(shape.tokens, np.int32),
+    prompt_tokens_MUT=np.full(prompt_rows, shape.tokens, np.int32),
+    completion_tokens_MKRT=np.full(strips, shape.tokens, np.int32),
+    member_MKRT=np.zeros(strips, np.int32),
+    prompt_MK=np.zeros(shape.blocks, np.int32),
+    place_MF=np.full(shape.tokens, past_the_end, np.int32),
+    predictor_MC=np.zeros(shape.predictions, np.int32),
+    target_MC=np.zeros(shape.predictions, np.int32),
+    predicted_MBT=np.full(
+      (shape.rows, shape.length), shape.predictions, np.int32
+    ),
+  )
+
+
 def _pack(
   prompts: Sequence[Sequence[int]], blocks: Sequence[Block], shape: _Shape
 ) -> tuple[batch.SharedPrompts, batch.Rows]:
   """One micro-batch; see `SharedPrompts` for what each array means."""
-  flat = shape.tokens
-  num_strips = shape.blocks * shape.strips
-  prompt_places = shape.blocks * shape.prompt_length
-  tokens = np.zeros(flat, np.int32)
-  positions = np.zeros(flat, np.int32)
-  place = np.full(flat, prompt_places + num_strips * shape.length, np.int32)
-  prompt_tokens = np.full((shape.blocks, shape.prompt_length), flat, np.int32)
-  completion_tokens = np.full((num_strips, shape.length), flat, np.int32)
-  members = np.zeros((num_strips, shape.length), np.int32)
-  prompt_of_block = np.zeros(shape.blocks, np.int32)
-  predictor = np.zeros(shape.predictions, np.int32)
-  target = np.zeros(shape.predictions, np.int32)
-  predicted = np.full((shape.rows, shape.length), shape.predictions, np.int32)
+  layout = _padding(shape)
   rows = packing.empty_rows((shape.rows,), shape.length)
-
   table = _prompts_of(blocks)
   start = 0
   for index, prompt in enumerate(table):
-    here = np.arange(start, start + len(prompts[prompt]))
-    tokens[here] = prompts[prompt]
-    positions[here] = here - start
-    prompt_tokens[index, : len(here)] = here
-    place[here] = index * shape.prompt_length + here - start
-    start += len(here)
+    count = np.arange(len(prompts[prompt]))
+    here = start + count
+    layout.tokens_MF[here] = prompts[prompt]
+    layout.positions_MF[here] = count
+    layout.prompt_tokens_MUT[index, count] = here
+    layout.place_MF[here] = index * shape.prompt_length + count
+    start += len(count)
   first, start, at = start, 0, 0
   for number, block in enumerate(blocks):
     prompt = table.index(block[0].prompt)
-    prompt_of_block[number] = prompt
     prompt_size = len(prompts[block[0].prompt])
-    strips = _strips(block, shape.length)
-    for member, row in enumerate(block):
-      strip = number * shape.strips + strips[member][0]
+    layout.prompt_MK[number] = prompt
+    places = _strips(block, shape.length)
+    for member, (row, (strip, column)) in enumerate(
+      zip(block, places, strict=True)
+    ):
       count = np.arange(len(row.tokens))
-      column = strips[member][1] + count
-      here = first + start + count
-      tokens[here] = row.tokens
-      positions[here] = prompt_size + count
-      completion_tokens[strip, column] = here
-      members[strip, column] = member
-      place[here] = prompt_places + strip * shape.length + column
-      predictor[start + count] = here - 1
-      predictor[start] = prompt_tokens[prompt, prompt_size - 1]
-      target[start + count] = row.tokens
-      predicted[at, : len(count)] = start + count
+      here, predicted = first + start + count, start + count
+      layout.tokens_MF[here] = row.tokens
+      layout.positions_MF[here] = prompt_size + count
+      layout.completion_tokens_MKRT[number, strip, column + count] = here
+      layout.member_MKRT[number, strip, column + count] = member
+      layout.place_MF[here] = (
+        layout.prompt_tokens_MUT.size
+        + (number * shape.strips + strip) * shape.length
+        + (column + count)
+      )
+      layout.predictor_MC[predicted] = here - 1
+      layout.predictor_MC[start] = layout.prompt_tokens_MUT[
+        prompt, prompt_size - 1
+      ]
+      layout.target_MC[predicted] = row.tokens
+      layout.predicted_MBT[at, count] = predicted
       packing.fill_row(rows, at, row)
       start += len(count)
       at += 1
-  layout = batch.SharedPrompts(
-    tokens,
-    positions,
-    prompt_tokens,
-    completion_tokens.reshape(shape.blocks, shape.strips, shape.length),
-    members.reshape(shape.blocks, shape.strips, shape.length),
-    prompt_of_block,
-    place,
-    predictor,
-    target,
-    predicted,
-  )
   return layout, rows

@@ -33,7 +33,7 @@ def layout(
     member_KRT: which completion of its block stands at each place of a strip.
     prompt_K: the prompt row that each block continues.
     place_F: for each flat token its place among the rows, counting through
-      the prompt rows and then the completion rows; past the end for padding.
+      the prompt rows and then the strips; past the end for padding.
   """
   source = jnp.concatenate(
     [prompt_tokens_UT.reshape(-1), completion_tokens_KRT.reshape(-1)]

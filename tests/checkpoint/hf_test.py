@@ -47,14 +47,6 @@ def saved(tmp_path, text):
   return tmp_path / "model"
 
 
-@pytest.fixture(scope="module")
-def smollm2():
-  try:
-    return hf.load(hf.QUICKSTART, jnp.float32)
-  except FileNotFoundError as error:
-    pytest.skip(str(error))
-
-
 def _equal(one, other):
   jax.tree.map(np.testing.assert_array_equal, one, other)
 

@@ -34,3 +34,12 @@ def test_the_error_says_how_to_install(monkeypatch):
 def test_a_path_that_is_not_there_is_named(tmp_path):
   with pytest.raises(FileNotFoundError, match=r"There is no .*model\.gguf"):
     package_files.resolve(tmp_path / "model.gguf")
+
+
+def test_the_remedy_fits_any_kind_of_file(tmp_path):
+  # A missing task file was answered with how to name a model.
+  with pytest.raises(
+    FileNotFoundError, match="Give a path that exists"
+  ) as told:
+    package_files.resolve(tmp_path / "train.jsonl")
+  assert "model" not in str(told.value).replace(str(tmp_path), "")

