@@ -219,10 +219,23 @@ class Failure(NamedTuple):
   raw: str = ""
 
 
+class Occasion(NamedTuple):
+  """When a response is graded: keeps gradings of equal content apart.
+
+  Attributes:
+    step: updates before it.
+    purpose: "train", "evaluation", or a word of the method's own.
+  """
+
+  step: int
+  purpose: str
+
+
 class GradeRequest(NamedTuple):
   """One response to be graded against one rubric.
 
   Attributes:
+    occasion: when it is graded.
     slot: index of the slot in the plan.
     rollout: place in the group.
     attempt: 0 for the step's own grading; a repeated grading counts up.
@@ -231,6 +244,7 @@ class GradeRequest(NamedTuple):
     rubric: the criteria.
   """
 
+  occasion: Occasion
   slot: int
   rollout: int
   attempt: int
@@ -280,14 +294,16 @@ class Evidence(NamedTuple):
   """What a step saw: the ground for credit and for every change of a harness.
 
   Attributes:
+    occasion: when it was seen, and what for.
     plan: the plan that it answers.
     groups: the P groups of the batch first, in plan order, then the others.
     rewards_PG: `[P, G]` float64 of the batch's groups, NaN where not valid.
     valid_PG: `[P, G]` bool, all False in a thin group.
     importance_P: `[P]` float64, u of each of them.
-    failures: everything that was lost.
+    failures: everything that was lost, by slot, rollout and criterion.
   """
 
+  occasion: Occasion
   plan: Plan
   groups: tuple[Group, ...]
   rewards_PG: np.ndarray

@@ -6,14 +6,15 @@ slots where the plan says so; nothing is drawn outside `plan`.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from hrl_jax import base, batch, protocols
-from hrl_jax.core import packing, rewards
+from hrl_jax import evidence as evidences
+from hrl_jax.core import packing
 from hrl_jax.data import tokenizer as tokenizers
 
 _logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ def collect(
   world: World,
   key: jax.Array,
   *,
+  occasion: base.Occasion,
   sampling: base.Sampling,
   pack: Pack,
 ) -> tuple[tuple[batch.Batch, ...], base.Evidence]:
@@ -52,6 +54,7 @@ def collect(
     plan: at least `plan.num_groups` slots.
     world: what it talks to.
     key: consumed; each rollout has its own seed from it, by slot and place.
+    occasion: no two of a run are alike.
     sampling: how completions are drawn.
     pack: `(prompts, rows, num_groups=, group_size=) -> batches`: token ids of
       the training prompts and every valid rollout's row, as one batch per
@@ -62,7 +65,7 @@ def collect(
     trained on: no valid rollout, or so few groups with contrast that less
     than a quarter of the plan's are there.
   """
-  evidence = gather(plan, world, key, sampling=sampling)
+  evidence = gather(plan, world, key, occasion=occasion, sampling=sampling)
   kept = len(evidence.rewards_PG)
   if kept < _SMALLEST_BATCH * plan.num_groups:
     _logger.warning(
@@ -84,11 +87,17 @@ def collect(
 
 
 def gather(
-  plan: base.Plan, world: World, key: jax.Array, *, sampling: base.Sampling
+  plan: base.Plan,
+  world: World,
+  key: jax.Array,
+  *,
+  occasion: base.Occasion,
+  sampling: base.Sampling,
 ) -> base.Evidence:
   """Samples and grades the plan's slots, without making a batch.
 
-  Also what evaluation and a method's probe are made of.
+  Also what evaluation and a method's probe are made of; arguments as of
+  `collect`.
   """
   kept: list[base.Group] = []
   dropped: list[base.Group] = []
@@ -99,23 +108,14 @@ def gather(
     if start == stop:
       break
     slots = range(start, stop)
-    rollouts, lost = _sample_and_grade(plan, slots, world, key, sampling)
+    rollouts, lost = _sample_and_grade(
+      plan, slots, world, key, occasion, sampling
+    )
     failures += lost
-    for group in _groups(plan, slots, rollouts):
+    for group in evidences.groups(plan, slots, rollouts):
       (dropped if group.fate == "constant" else kept).append(group)
     start = stop
-  return base.Evidence(
-    plan=plan,
-    groups=(*kept, *dropped),
-    rewards_PG=_stacked([group.rewards_G for group in kept], plan),
-    valid_PG=_stacked(
-      [group.valid_G & (group.fate != "thin") for group in kept], plan
-    ).astype(bool),
-    importance_P=np.array(
-      [plan.slots[group.slot].importance for group in kept], np.float64
-    ),
-    failures=tuple(failures),
-  )
+  return evidences.evidence(occasion, plan, kept, dropped, failures)
 
 
 def regrade(
@@ -123,8 +123,10 @@ def regrade(
   group: base.Group,
   world: World,
   rubric: base.Rubric,
+  *,
+  occasion: base.Occasion,
   attempt: int,
-) -> base.Group:
+) -> base.Evidence:
   """Grades the rollouts of a recorded group anew, under another rubric.
 
   Args:
@@ -132,27 +134,32 @@ def regrade(
     group: its rollouts are kept as they are.
     world: whose grader is asked.
     rubric: the criteria.
+    occasion: when, and what for.
     attempt: counts the gradings of one group; never 0, which is the step's.
+
+  Returns:
+    The one group, and what was lost.
   """
   slot = plan.slots[group.slot]._replace(rubric=rubric)
   slots = list(plan.slots)
   slots[group.slot] = slot
   plan = plan._replace(slots=tuple(slots))
-  graded: Graded = {
+  graded: evidences.Graded = {
     (group.slot, rollout.index): (rollout, None) for rollout in group.rollouts
   }
   requests = (
-    _grade_request(plan, rollout, attempt) for rollout in group.rollouts
+    _grade_request(plan, rollout, occasion, attempt)
+    for rollout in group.rollouts
+    if rollout.completion.finish != "abort"
   )
-  for grade in world.grader.grade(requests):
-    rollout, _ = graded[grade.slot, grade.rollout]
-    graded[grade.slot, grade.rollout] = (rollout, grade.scores_C)
-  (regraded,) = _groups(plan, [group.slot], graded)
-  return regraded
-
-
-# By slot and place: the rollout, and its scores once it is graded.
-Graded = dict[tuple[int, int], tuple[base.Rollout, np.ndarray | None]]
+  failures = _grade(requests, world.grader, graded)
+  return evidences.evidence(
+    occasion,
+    plan,
+    kept=[*evidences.groups(plan, [group.slot], graded)],
+    dropped=[],
+    failures=failures,
+  )
 
 
 def _sample_and_grade(
@@ -160,8 +167,9 @@ def _sample_and_grade(
   slots: Sequence[int],
   world: World,
   key: jax.Array,
+  occasion: base.Occasion,
   sampling: base.Sampling,
-) -> tuple[Graded, list[base.Failure]]:
+) -> tuple[evidences.Graded, list[base.Failure]]:
   prompt_ids = {
     prompt: world.tokenizer.encode_chat(plan.prompts[prompt])
     for slot in slots
@@ -177,7 +185,7 @@ def _sample_and_grade(
     base.Request(prompt_ids[prompt], seed)
     for (_, _, prompt), seed in zip(places, seeds, strict=True)
   ]
-  graded: Graded = {}
+  graded: evidences.Graded = {}
   failures: list[base.Failure] = []
 
   def finished() -> Iterator[base.GradeRequest]:
@@ -198,20 +206,32 @@ def _sample_and_grade(
           base.Failure(slot, index, None, "the engine aborted the rollout")
         )
       else:
-        yield _grade_request(plan, rollout, attempt=0)
+        yield _grade_request(plan, rollout, occasion, attempt=0)
 
-  for grade in world.grader.grade(finished()):
-    rollout, _ = graded[grade.slot, grade.rollout]
-    graded[grade.slot, grade.rollout] = (rollout, grade.scores_C)
-    failures += grade.failures
+  failures += _grade(finished(), world.grader, graded)
   return graded, failures
 
 
+def _grade(
+  requests: Iterable[base.GradeRequest],
+  grader: protocols.Grader,
+  graded: evidences.Graded,
+) -> list[base.Failure]:
+  """Puts the scores beside their rollouts; returns what was lost."""
+  failures: list[base.Failure] = []
+  for grade in grader.grade(requests):
+    rollout, _ = graded[grade.slot, grade.rollout]
+    graded[grade.slot, grade.rollout] = (rollout, grade.scores_C)
+    failures += grade.failures
+  return failures
+
+
 def _grade_request(
-  plan: base.Plan, rollout: base.Rollout, attempt: int
+  plan: base.Plan, rollout: base.Rollout, occasion: base.Occasion, attempt: int
 ) -> base.GradeRequest:
   slot = plan.slots[rollout.slot]
   return base.GradeRequest(
+    occasion=occasion,
     slot=rollout.slot,
     rollout=rollout.index,
     attempt=attempt,
@@ -229,39 +249,6 @@ def _seeds(key: jax.Array, places: Sequence[tuple[int, int]]) -> list[int]:
     return jax.random.bits(folded)
 
   return jax.vmap(seed)(np.array(places, np.uint32)).tolist()
-
-
-def _groups(
-  plan: base.Plan, slots: Sequence[int], graded: Graded
-) -> Iterator[base.Group]:
-  for slot in slots:
-    rubric = plan.slots[slot].rubric
-    size = len(plan.slots[slot].sampled_under)
-    members = [graded[slot, index] for index in range(size)]
-    missing_C = np.full(len(rubric), np.nan)
-    scores_GC = np.stack(
-      [missing_C if scores is None else scores for _, scores in members]
-    )
-    weights_1C = np.array([[criterion.weight for criterion in rubric]])
-    rewards_1G, valid_1G = rewards.rubric_rewards(scores_GC[None], weights_1C)
-    fate = "trained"
-    if rewards.thin(valid_1G, rewards.minimum_valid(size))[0]:
-      fate = "thin"
-    elif plan.drop_constant and rewards.is_constant(rewards_1G, valid_1G)[0]:
-      fate = "constant"
-    yield base.Group(
-      slot=slot,
-      rollouts=tuple(rollout for rollout, _ in members),
-      scores_GC=scores_GC,
-      rewards_G=rewards_1G[0],
-      valid_G=valid_1G[0],
-      fate=fate,
-    )
-
-
-def _stacked(values: Sequence[np.ndarray], plan: base.Plan) -> np.ndarray:
-  size = len(plan.slots[0].sampled_under)
-  return np.array(values, np.float64).reshape(len(values), size)
 
 
 def _rows(evidence: base.Evidence) -> list[packing.Row]:

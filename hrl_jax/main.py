@@ -7,24 +7,24 @@ on from the last checkpoint in `config.workdir`; SIGTERM finishes the step,
 saves and exits with 0.
 """
 
-import hashlib
+import contextlib
+import gc
 import logging
-import pathlib
 import signal
 import sys
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 from absl import app, flags
 from ml_collections import config_flags
 
 from hrl_jax import config as configs
-from hrl_jax import train
-from hrl_jax.checkpoint import hf
+from hrl_jax import resume, train
 from hrl_jax.checkpoint import state as checkpoints
 from hrl_jax.evaluation import in_domain, report
-from hrl_jax.metrics import conditions, progress, run_folder
+from hrl_jax.metrics import losses, progress, run_folder
+from hrl_jax.services.judge import replies
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", help_string="The config file, such as configs/quickstart.py."
@@ -41,13 +41,20 @@ _logger = logging.getLogger("hrl_jax.main")
 
 
 def main(argv: list[str]) -> None:
-  """Runs the config of the command line to its end."""
+  """Runs the config of the command line to its end.
+
+  What a user can mend is one paragraph on the console and exit code 1; its
+  traceback is in log.txt of the run folder.
+  """
   if len(argv) > 1:
     raise app.UsageError(f"Unknown arguments: {argv[1:]}.")
   if _CONFIG.value is None:
     raise app.UsageError("Say what to run: --config configs/quickstart.py.")
-  config = configs.from_config_dict(_CONFIG.value)
-  with run_folder.RunFolder(config.workdir) as folder, _Stop() as stop:
+  with _told():
+    config = configs.from_config_dict(_CONFIG.value)
+    folder = run_folder.RunFolder(config.workdir)
+  # Told while the folder is open, so that log.txt has the traceback.
+  with folder, _Stop() as stop, _told():
     run(config, folder, stop, resume_anyway=_RESUME_ANYWAY.value)
 
 
@@ -63,26 +70,57 @@ def run(
   Raises:
     ValueError: if the config, a bank, the model or the checkpoint does not
       fit; nothing in the run folder has changed then.
+    OSError: if a file or the judge cannot be reached, or a log not written.
     train.NonFiniteError: if a gradient is not finite.
     checkpoints.SaveError: if a checkpoint cannot be written.
   """
-  setup, state = train.build(config)
-  saved = _Saved(folder.path / "checkpoints", _identity(setup))
-  state, start, lengths = saved.restore(state, folder, resume_anyway)
-  folder.start(start, configs.as_dict(config), conditions.gather(), lengths)
-  _logger.info(
-    "%d tasks, %d held out; step %d of %d; everything is written to %s",
-    len(setup.bank.tasks),
-    len(setup.held_out.tasks),
-    start,
-    config.num_steps,
-    folder.path,
-  )
-  if start == 0:
-    state = train.prepare(setup, state)
-    _evaluate(setup, folder, step=0)
+  path = folder.path / "replies.jsonl"
+  with contextlib.closing(replies.ReplayFile(path)) as kept:
+    setup, state = train.build(config, kept)
+    saved = resume.Saved(
+      folder.path / "checkpoints", resume.identity(setup), kept
+    )
+    state, start = saved.resume(state, folder, config, resume_anyway)
+    _logger.info(
+      "%d tasks, %d held out; step %d of %d; everything is written to %s",
+      len(setup.bank.tasks),
+      len(setup.held_out.tasks),
+      start,
+      config.num_steps,
+      folder.path,
+    )
+    if start == 0:
+      state = train.prepare(setup, state)
+      _evaluate(setup, folder, step=0)
+    # What is here now stays; a collector that walks through it all stops the
+    # judge's event loop for a tenth of a second.
+    gc.collect()
+    gc.freeze()
+    done = _train(setup, state, start, folder, saved, stop)
+  if done < config.num_steps:
+    _logger.info("Stopped by a signal after %d steps; run again.", done)
+    return
+  for line in report.lines(folder.path):
+    _logger.info("%s", line)
+  report.plot(folder.path)
+  _logger.info("Run folder: %s", folder.path)
+
+
+def _train(
+  setup: train.Setup,
+  state: train.State,
+  start: int,
+  folder: run_folder.RunFolder,
+  saved: resume.Saved,
+  stop: "_Stop",
+) -> int:
+  """Trains from a step on; returns how many steps are done."""
+  config = setup.config
   waiting = None
+  done = start
   with progress.Progress(config.num_steps, done=start) as bar:
+    before = report.read(folder.path / "metrics.jsonl")
+    alarm = losses.Alarm(losses.total(before))
     steps = train.run(setup, state, start=start)
     for step, state, record in steps:
       done = step + 1
@@ -92,71 +130,30 @@ def run(
       # Metrics are read one step late, so the device need not wait; but a
       # checkpoint waits for its own.
       if waiting:
-        _record(setup, folder, bar, *waiting)
+        _record(setup, folder, bar, alarm, *waiting)
       waiting = (step, record)
       if saves:
-        _record(setup, folder, bar, *waiting)
+        _record(setup, folder, bar, alarm, *waiting)
         waiting = None
         score = _evaluate(setup, folder, done) if evaluates else None
         saved.save(done, state, folder, score, config.checkpoint.keep_last)
       if stop.asked:
-        _logger.info("Stopped by a signal after %d steps; run again.", done)
-        return
-  for line in report.lines(folder.path):
-    _logger.info("%s", line)
-  report.plot(folder.path)
-  _logger.info("Run folder: %s", folder.path)
+        break
+  return done
 
 
-class _Saved(NamedTuple):
-  """The checkpoints of a run."""
-
-  path: pathlib.Path
-  identity: checkpoints.Identity
-
-  def restore(
-    self, state: train.State, folder: run_folder.RunFolder, anyway: bool
-  ) -> tuple[train.State, int, Mapping[str, int]]:
-    """The newest state, its step, and the lengths of the logs at that step."""
-    step = checkpoints.latest(self.path)
-    if step is None:
-      return state, 0, {}
-    checkpoints.check(self.path, step, self.identity)
-    starts = folder.starts()
-    if not starts:
-      raise ValueError(
-        f"{folder.path} has a checkpoint of step {step} but no run.json, which "
-        "says under which conditions it was made. Bring the file back, or "
-        "choose another config.workdir."
-      )
-    conditions.check_same(
-      starts[-1]["conditions"], conditions.gather(), allowed=anyway
-    )
-    like = checkpoints.abstract(state)
-    del state
-    document = checkpoints.read_document(self.path, step)
-    restored = checkpoints.restore(self.path, step, like)
-    _logger.info("Resumes after step %d.", step)
-    return restored, step, document["lengths"]
-
-  def save(
-    self,
-    step: int,
-    state: train.State,
-    folder: run_folder.RunFolder,
-    score: float | None,
-    keep_last: int,
-  ) -> None:
-    """Saves the state after `step` updates; the logs are durable before it."""
-    checkpoints.save(
-      self.path,
-      step,
-      state,
-      {"lengths": folder.lengths()},
-      identity=self.identity,
-      score=score,
-      keep_last=keep_last,
-    )
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+  try:
+    yield
+  except (
+    ValueError,
+    OSError,
+    train.NonFiniteError,
+    checkpoints.SaveError,
+  ) as error:
+    _logger.error("%s", error, exc_info=True)
+    sys.exit(1)
 
 
 class _Stop:
@@ -182,25 +179,11 @@ class _Stop:
     signal.signal(number, self._handlers[number])
 
 
-def _identity(setup: train.Setup) -> checkpoints.Identity:
-  files = setup.world.tokenizer.files
-  tokenizer = hashlib.sha256()
-  for name in sorted(files):
-    tokenizer.update(name.encode() + b"\0" + files[name] + b"\0")
-  return checkpoints.Identity(
-    config=configs.identity(setup.config),
-    banks={"train": setup.bank.hash, "held_out": setup.held_out.hash},
-    model={
-      "weights": hf.weights_hash(setup.config.model.path),
-      "tokenizer": tokenizer.hexdigest(),
-    },
-  )
-
-
 def _record(
   setup: train.Setup,
   folder: run_folder.RunFolder,
   bar: progress.Progress,
+  alarm: losses.Alarm,
   step: int,
   record: train.Record,
 ) -> None:
@@ -217,7 +200,10 @@ def _record(
     "tokens_per_second": record.sampled_tokens / seconds,
   }
   folder.record_step(step, metrics, timing)
-  folder.record_rollouts(step, record.evidence, setup.bank)
+  folder.record_rollouts(record.evidence, setup.bank)
+  for evidence in (record.evidence, *record.measured):
+    folder.record_failures(evidence, setup.bank)
+  alarm.step(metrics)
   bar.update(step + 1, metrics, timing)
 
 
@@ -229,18 +215,28 @@ def _evaluate(
     setup.held_out,
     setup.world,
     jax.random.key(setup.config.seed),
+    step=step,
     max_tokens=setup.config.evaluation.max_completion_tokens,
   )
   summary = in_domain.summary(result, setup.held_out)
   folder.record_evaluation(step, summary)
   folder.record_answers(step, in_domain.answers(result, setup.held_out))
+  folder.record_failures(result.evidence, setup.held_out)
   _logger.info("after %d steps: %s", step, report.describe(summary))
   return summary["score"]
 
 
+class _Plain(logging.Formatter):
+  """The message alone, without a traceback."""
+
+  def format(self, record: logging.LogRecord) -> str:
+    """Returns the message."""
+    return record.getMessage()
+
+
 def _log_to_console() -> None:
   handler = logging.StreamHandler(sys.stderr)
-  handler.setFormatter(logging.Formatter("%(message)s"))
+  handler.setFormatter(_Plain())
   logger = logging.getLogger("hrl_jax")
   logger.setLevel(logging.INFO)
   logger.propagate = False

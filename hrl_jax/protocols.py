@@ -50,8 +50,8 @@ class Probe(Protocol):
 
   def regrade(
     self, plan: base.Plan, group: base.Group, rubric: base.Rubric, attempt: int
-  ) -> base.Group:
-    """Grades recorded rollouts anew under a rubric."""
+  ) -> base.Evidence:
+    """Grades recorded rollouts anew under a rubric; one group comes back."""
     ...
 
 

@@ -7,6 +7,7 @@ from tests import fakes
 
 SAMPLING = base.Sampling(1.0, 1.0, 0, 16, (fakes.STOP_ID,))
 KEY = jax.random.key(3)
+OCCASION = base.Occasion(step=5, purpose="test")
 RUBRIC = (base.Criterion("even", 2.0), base.Criterion("short", -1.0))
 
 
@@ -51,7 +52,7 @@ def digit(prompt, seed):
 def test_rollouts_and_rewards_stand_where_they_were_asked_for():
   made = world(digit)
   batches, evidence = collect.collect(
-    plan(3), made, KEY, sampling=SAMPLING, pack=pack
+    plan(3), made, KEY, occasion=OCCASION, sampling=SAMPLING, pack=pack
   )
   assert [group.slot for group in evidence.groups] == [0, 1, 2]
   for group in evidence.groups:
@@ -73,7 +74,11 @@ def test_seeds_differ_and_depend_on_key_slot_and_place_only():
   def seeds(key, num_slots, num_groups):
     made = world(digit)
     collect.gather(
-      plan(num_slots, num_groups=num_groups), made, key, sampling=SAMPLING
+      plan(num_slots, num_groups=num_groups),
+      made,
+      key,
+      occasion=OCCASION,
+      sampling=SAMPLING,
     )
     return [request.seed for request in made.engine.requests]
 
@@ -94,6 +99,7 @@ def test_constant_groups_are_replaced_from_the_plan():
     plan(6, group_size=16, num_groups=2, drop_constant=True, max_rounds=3),
     made,
     KEY,
+    occasion=OCCASION,
     sampling=SAMPLING,
     pack=pack,
   )
@@ -116,6 +122,7 @@ def test_a_plan_without_contrast_ends_with_no_batch():
     plan(8, num_groups=4, drop_constant=True, max_rounds=2),
     made,
     KEY,
+    occasion=OCCASION,
     sampling=SAMPLING,
     pack=pack,
   )
@@ -127,7 +134,12 @@ def test_a_plan_without_contrast_ends_with_no_batch():
 
 def test_constant_groups_stay_where_the_plan_keeps_them():
   batches, evidence = collect.collect(
-    plan(2), world(lambda prompt, seed: "2"), KEY, sampling=SAMPLING, pack=pack
+    plan(2),
+    world(lambda prompt, seed: "2"),
+    KEY,
+    occasion=OCCASION,
+    sampling=SAMPLING,
+    pack=pack,
   )
   assert [group.fate for group in evidence.groups] == ["trained"] * 2
   assert len(batches[0].rows) == 8
@@ -142,7 +154,12 @@ def test_a_missing_score_masks_its_rollout_and_no_other():
   # Seeds decide the digits: find what each rollout answers.
   made = world(digit, score)
   _, evidence = collect.collect(
-    plan(1, group_size=32), made, KEY, sampling=SAMPLING, pack=pack
+    plan(1, group_size=32),
+    made,
+    KEY,
+    occasion=OCCASION,
+    sampling=SAMPLING,
+    pack=pack,
   )
   (group,) = evidence.groups
   missing = [rollout.text == "4" for rollout in group.rollouts]
@@ -157,7 +174,7 @@ def test_an_aborted_rollout_is_missing_and_said():
     return None if prompt == "1" else digit(prompt, seed)
 
   batches, evidence = collect.collect(
-    plan(2), world(answer), KEY, sampling=SAMPLING, pack=pack
+    plan(2), world(answer), KEY, occasion=OCCASION, sampling=SAMPLING, pack=pack
   )
   lost = evidence.groups[1]
   assert lost.fate == "thin"
@@ -175,6 +192,7 @@ def test_no_valid_rollout_at_all_gives_no_batch():
     plan(2),
     world(lambda prompt, seed: None),
     KEY,
+    occasion=OCCASION,
     sampling=SAMPLING,
     pack=pack,
   )
@@ -190,7 +208,7 @@ def test_guided_rollouts_name_both_prompts():
   made = made._replace(slots=(slot,), num_groups=1)
   faked = world(digit)
   batches, evidence = collect.collect(
-    made, faked, KEY, sampling=SAMPLING, pack=pack
+    made, faked, KEY, occasion=OCCASION, sampling=SAMPLING, pack=pack
   )
   asked = ["".join(map(chr, r.prompt_ids)) for r in faked.engine.requests]
   assert asked == ["1", "0", "0", "0"]
@@ -200,10 +218,15 @@ def test_guided_rollouts_name_both_prompts():
 
 def test_regrading_keeps_rollouts_and_counts_attempts():
   made = world(digit)
-  evidence = collect.gather(plan(1), made, KEY, sampling=SAMPLING)
+  evidence = collect.gather(
+    plan(1), made, KEY, occasion=OCCASION, sampling=SAMPLING
+  )
   group = evidence.groups[0]
   opposite = (base.Criterion("even", 1.0), base.Criterion("odd", 1.0))
-  again = collect.regrade(evidence.plan, group, made, opposite, attempt=2)
+  regraded = collect.regrade(
+    evidence.plan, group, made, opposite, occasion=OCCASION, attempt=2
+  )
+  (again,) = regraded.groups
   assert again.rollouts == group.rollouts
   np.testing.assert_array_equal(again.rewards_G, group.rewards_G / 2)
   assert made.grader.attempts == [0] * 4 + [2] * 4
@@ -226,5 +249,46 @@ def test_the_grader_is_fed_while_others_decode():
         yield grade
 
   made = collect.World(Engine(digit), Grader(even), fakes.FakeTokenizer())
-  collect.gather(plan(1), made, KEY, sampling=SAMPLING)
+  collect.gather(plan(1), made, KEY, occasion=OCCASION, sampling=SAMPLING)
   assert events == ["sampled", "graded"] * 4
+
+
+def test_failures_come_in_the_order_of_their_places():
+  # A fake engine finishes in reverse order, and so does a judge.
+  class Grader(fakes.FakeGrader):
+    def grade(self, requests):
+      for grade in super().grade(requests):
+        lost = (
+          base.Failure(grade.slot, grade.rollout, 1, "second"),
+          base.Failure(grade.slot, grade.rollout, None, "whole"),
+        )
+        yield grade._replace(failures=lost)
+
+  made = collect.World(
+    fakes.FakeEngine(digit), Grader(even), fakes.FakeTokenizer()
+  )
+  evidence = collect.gather(
+    plan(2, group_size=2), made, KEY, occasion=OCCASION, sampling=SAMPLING
+  )
+  assert [(f.slot, f.rollout, f.reason) for f in evidence.failures] == [
+    (slot, rollout, reason)
+    for slot in range(2)
+    for rollout in range(2)
+    for reason in ("whole", "second")
+  ]
+
+
+def test_an_aborted_rollout_is_not_regraded():
+  made = world(lambda prompt, seed: None if seed % 2 else "2")
+  evidence = collect.gather(
+    plan(1, group_size=16), made, KEY, occasion=OCCASION, sampling=SAMPLING
+  )
+  (group,) = evidence.groups
+  aborted_G = np.isnan(group.rewards_G)
+  assert 0 < aborted_G.sum() < 16
+  regraded = collect.regrade(
+    evidence.plan, group, made, RUBRIC, occasion=OCCASION, attempt=1
+  )
+  np.testing.assert_array_equal(
+    np.isnan(regraded.groups[0].rewards_G), aborted_G
+  )

@@ -206,6 +206,14 @@ def test_identity_holds_every_knob_that_changes_a_number():
     "data.held_out",
     "data.train",
     "evaluation.every",
+    "judge.deadline",
+    "judge.endpoint.api_key_variable",
+    "judge.endpoint.attempts",
+    "judge.endpoint.deadline",
+    "judge.endpoint.max_in_flight",
+    "judge.endpoint.timeout",
+    "judge.endpoint.url",
+    "judge.thresholds",
     "model.path",
     "num_steps",
     "workdir",
@@ -262,3 +270,16 @@ def test_a_config_is_legal_json_or_an_error_that_names_a_knob(changes):
     assert any(f"config.{name}" in str(error) for name in changes)
   else:
     json.dumps(config_lib.as_dict(config), allow_nan=False)
+
+
+@pytest.mark.parametrize("config", [None, {}, []])
+def test_what_is_no_config_at_all_is_refused(config):
+  with pytest.raises(ValueError, match="ConfigDict"):
+    config_lib.from_config_dict(config)
+
+
+def test_a_required_value_that_is_not_given_is_refused():
+  config = quickstart.get_config()
+  config.seed = ml_collections.config_dict.required_placeholder(int)
+  with pytest.raises(ValueError, match=r"seed.*command line"):
+    config_lib.from_config_dict(config)

@@ -1,62 +1,16 @@
 import dataclasses
 import json
-import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
 
-import jax
 import numpy as np
 import pytest
 
 from hrl_jax import config as configs
-from hrl_jax import main, train
 from hrl_jax.checkpoint import state as checkpoints
-from hrl_jax.metrics import run_folder
-from tests import tiny
-
-# What a resumed run must repeat bit for bit; timing.jsonl holds the clock.
-REPEATED = (
-  "metrics.jsonl",
-  "rollouts.jsonl",
-  "evaluation.jsonl",
-  "answers.jsonl",
-  "failures.jsonl",
-)
-
-
-class Stop:
-  """Asks to stop once `after` looks at it were answered with no."""
-
-  def __init__(self, after=10**9):
-    self.left = after
-
-  @property
-  def asked(self):
-    self.left -= 1
-    return self.left < 0
-
-
-def run(config, stop=None, resume_anyway=False):
-  with run_folder.RunFolder(config.workdir) as folder:
-    main.run(config, folder, stop or Stop(), resume_anyway=resume_anyway)
-
-
-def logs(workdir):
-  return {
-    name: (pathlib.Path(workdir) / name).read_bytes() for name in REPEATED
-  }
-
-
-def weights(config):
-  folder = pathlib.Path(config.workdir) / "checkpoints"
-  _, state = train.build(config)
-  restored = checkpoints.restore(
-    folder, checkpoints.latest(folder), checkpoints.abstract(state)
-  )
-  return jax.tree.leaves(restored)
+from tests import runs, tiny
+from tests.services import fault_server
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +24,7 @@ def whole(base_config, tmp_path_factory):
   config = dataclasses.replace(
     base_config, workdir=str(tmp_path_factory.mktemp("whole") / "run")
   )
-  run(config)
+  runs.run(config)
   return config
 
 
@@ -78,7 +32,7 @@ def test_the_run_folder_tells_the_whole_run(whole):
   folder = pathlib.Path(whole.workdir)
   lines = {
     name: [json.loads(line) for line in contents.splitlines()]
-    for name, contents in logs(folder).items()
+    for name, contents in runs.logs(folder).items()
   }
   assert [line["step"] for line in lines["metrics.jsonl"]] == [0, 1, 2, 3]
   assert [line["step"] for line in lines["evaluation.jsonl"]] == [0, 2, 4]
@@ -98,27 +52,29 @@ def test_the_run_folder_tells_the_whole_run(whole):
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_resumed_run_equals_the_uninterrupted_one(whole, tmp_path, after):
   config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
-  run(config, Stop(after))
-  assert len(logs(config.workdir)["metrics.jsonl"].splitlines()) < 4
-  run(config)
-  assert logs(config.workdir) == logs(whole.workdir)
-  for resumed, expected in zip(weights(config), weights(whole), strict=True):
+  runs.run(config, runs.Stop(after))
+  assert len(runs.logs(config.workdir)["metrics.jsonl"].splitlines()) < 4
+  runs.run(config)
+  assert runs.logs(config.workdir) == runs.logs(whole.workdir)
+  for resumed, expected in zip(
+    runs.weights(config), runs.weights(whole), strict=True
+  ):
     np.testing.assert_array_equal(resumed, expected)
 
 
 def test_what_was_written_after_the_last_checkpoint_is_cut(whole, tmp_path):
   config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
-  run(config, Stop(2))
+  runs.run(config, runs.Stop(2))
   with open(tmp_path / "run" / "metrics.jsonl", "a") as file:
     file.write('{"step": 2, "half a li')
-  run(config)
-  assert logs(config.workdir) == logs(whole.workdir)
+  runs.run(config)
+  assert runs.logs(config.workdir) == runs.logs(whole.workdir)
 
 
 def test_another_bank_config_or_model_is_refused(whole, tmp_path):
   config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
-  run(config, Stop(0))
-  before = logs(config.workdir)
+  runs.run(config, runs.Stop(0))
+  before = runs.logs(config.workdir)
   other_tasks = dataclasses.replace(
     config,
     data=dataclasses.replace(
@@ -126,42 +82,37 @@ def test_another_bank_config_or_model_is_refused(whole, tmp_path):
     ),
   )
   with pytest.raises(ValueError, match="another bank"):
-    run(other_tasks)
+    runs.run(other_tasks)
   with pytest.raises(ValueError, match=r"another config.*seed"):
-    run(dataclasses.replace(config, seed=1))
-  assert logs(config.workdir) == before
+    runs.run(dataclasses.replace(config, seed=1))
+  assert runs.logs(config.workdir) == before
 
 
 def test_a_checkpoint_without_its_conditions_is_refused(whole, tmp_path):
   config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
-  run(config, Stop(0))
+  runs.run(config, runs.Stop(0))
   (tmp_path / "run" / "run.json").unlink()
   with pytest.raises(ValueError, match=r"no run\.json"):
-    run(config)
+    runs.run(config)
 
 
 def test_a_run_that_is_done_says_so_again(whole, caplog):
   with caplog.at_level("INFO", logger="hrl_jax"):
-    run(whole)
+    runs.run(whole)
   assert "change:" in caplog.text
 
 
 @pytest.mark.slow
 def test_sigterm_saves_and_exits_with_zero(whole, tmp_path):
   folder = pathlib.Path(whole.model.path).parent
-  script = tmp_path / "config.py"
-  script.write_text(
+  workdir = tmp_path / "run"
+  process = runs.start(
     "import pathlib\n"
     "from tests import tiny\n"
-    f"get_config = lambda: tiny.config(pathlib.Path({str(folder)!r}))\n"
-  )
-  root = pathlib.Path(__file__).parents[1]
-  command = [sys.executable, "-m", "hrl_jax.main", "--config", str(script)]
-  workdir = tmp_path / "run"
-  command += [f"--config.workdir={workdir}", "--config.num_steps=100000"]
-  environment = {**os.environ, "PYTHONPATH": str(root)}
-  process = subprocess.Popen(
-    command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
+    f"get_config = lambda: tiny.config(pathlib.Path({str(folder)!r}))\n",
+    tmp_path,
+    f"--config.workdir={workdir}",
+    "--config.num_steps=100000",
   )
   deadline = time.monotonic() + 240
   metrics = workdir / "metrics.jsonl"
@@ -175,3 +126,26 @@ def test_sigterm_saves_and_exits_with_zero(whole, tmp_path):
   assert "Signal 15" in said
   done = checkpoints.latest(workdir / "checkpoints")
   assert len(metrics.read_text().splitlines()) == done
+
+
+@pytest.mark.slow
+def test_a_judge_that_is_not_there_is_one_paragraph(whole, tmp_path):
+  folder = pathlib.Path(whole.model.path).parent
+  with fault_server.FaultServer(lambda body: "") as url:
+    pass  # Nobody listens there any more.
+  process = runs.start(
+    "import pathlib\n"
+    "from tests import tiny\n"
+    "get_config = lambda: tiny.judged_config("
+    f"pathlib.Path({str(folder)!r}), {url!r})\n",
+    tmp_path,
+    f"--config.workdir={tmp_path / 'run'}",
+  )
+  _, said = process.communicate(timeout=120)
+  assert process.returncode == 1
+  (paragraph,) = said.splitlines()
+  assert url in paragraph
+  assert "vllm serve" in paragraph
+  log = (tmp_path / "run" / "log.txt").read_text()
+  assert paragraph in log
+  assert "Traceback" in log

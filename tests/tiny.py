@@ -18,6 +18,7 @@ from hrl_jax import base
 from hrl_jax.checkpoint import hf
 from hrl_jax.data import bank, tokenizer
 from hrl_jax.model import attention, decoder, specification
+from hrl_jax.services import checkers
 
 DECODER = specification.DecoderConfig(
   family="llama",
@@ -134,6 +135,7 @@ def config(folder: pathlib.Path) -> ConfigDict:
   made.num_steps = 4
   made.workdir = str(folder / "run")
   made.model.path = str(folder / "model")
+  made.judge.kind = "none"
   made.data.train = (str(folder / "train.jsonl"),)
   made.data.held_out = (str(folder / "held_out.jsonl"),)
   made.data.max_prompt_tokens = 32
@@ -147,3 +149,27 @@ def config(folder: pathlib.Path) -> ConfigDict:
   made.updates.micro_batch_tokens = 1024
   made.updates.buckets_per_octave = 1  # Few shapes: tests compile, then run.
   return made
+
+
+def judged_config(folder: pathlib.Path, url: str) -> ConfigDict:
+  """`config` with criteria for a judge behind an address, and 6 steps."""
+  made = config(folder)
+  made.num_steps = 6
+  made.judge.kind = "llm"
+  made.judge.endpoint.url = url
+  made.judge.endpoint.max_in_flight = 4
+  for name in ("train", "held_out"):
+    path = folder / f"judged_{name}.jsonl"
+    if not path.exists():
+      plain = bank.load([folder / f"{name}.jsonl"], checkers=checkers.names())
+      bank.save([_with_judged(task) for task in plain.tasks], path)
+    made.data[name] = (str(path),)
+  return made
+
+
+def _with_judged(task: base.Task) -> base.Task:
+  criteria = (
+    base.Criterion(f"Sounds like {task.id}.", 2.0),
+    base.Criterion(f"Is as rude as {task.id}.", -1.0),
+  )
+  return task._replace(rubric=task.rubric + criteria)

@@ -14,6 +14,7 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,7 +22,7 @@ import safetensors
 import safetensors.numpy
 from jax.typing import DTypeLike
 
-from hrl_jax.data import gguf_file, package_files, tokenizer
+from hrl_jax.data import gguf_file, json_files, jsonl, package_files, tokenizer
 from hrl_jax.model import hf_config, hf_names, specification
 
 # SmolLM2-135M-Instruct: the policy that fits a laptop and needs no model hub.
@@ -47,11 +48,9 @@ def load(
       compute, a weight that is unknown, missing, misshapen or stored twice.
   """
   found = package_files.resolve(path)
-  if found.is_file():
+  if not found.is_dir():
     return _load_gguf(found, dtype)
-  config = hf_config.config_from_hf(
-    json.loads((found / "config.json").read_text())
-  )
+  config = hf_config.config_from_hf(json_files.read(found / "config.json"))
   with contextlib.ExitStack() as stack:
     tensors = _open_safetensors(found, stack)
     return config, hf_names.from_hf(tensors, config, dtype)
@@ -118,7 +117,7 @@ def weights_hash(path: str | pathlib.Path) -> str:
   the files is not part of it.
   """
   found = package_files.resolve(path)
-  if found.is_file():
+  if not found.is_dir():
     return _file_hash(found)
   files = [found / "config.json", *_safetensors_files(found)]
   lines = [f"{file.name} {_file_hash(file)}\n" for file in files]
@@ -156,8 +155,8 @@ def _load_gguf(
 def _safetensors_files(directory: pathlib.Path) -> list[pathlib.Path]:
   index = directory / _INDEX
   if index.is_file():
-    weight_map = json.loads(index.read_text())["weight_map"]
-    files = [directory / name for name in sorted(set(weight_map.values()))]
+    names = sorted(set(_weight_map(index).values()))
+    files = [directory / name for name in names]
   else:
     files = sorted(directory.glob("*.safetensors"))
   absent = [file.name for file in files if not file.is_file()]
@@ -175,7 +174,7 @@ def _open_safetensors(
   readers: dict[str, Callable[[], np.ndarray]] = {}
   places: dict[str, str] = {}
   for file in _safetensors_files(directory):
-    shard = stack.enter_context(safetensors.safe_open(file, framework="np"))
+    shard = stack.enter_context(_opened(file))
     names = shard.keys()
     twice = sorted(places.keys() & set(names))
     if twice:
@@ -190,16 +189,34 @@ def _open_safetensors(
   return _Tensors(readers)
 
 
+def _opened(file: pathlib.Path) -> Any:
+  try:
+    return safetensors.safe_open(file, framework="np")
+  except (OSError, safetensors.SafetensorError) as error:
+    raise ValueError(
+      f"Cannot read {jsonl.named(file)} as safetensors: "
+      f"{jsonl.shown(str(error))}. Download the model again."
+    ) from error
+
+
+def _weight_map(index: pathlib.Path) -> dict[str, str]:
+  weight_map = json_files.read(index).get("weight_map")
+  values = weight_map.values() if isinstance(weight_map, dict) else [None]
+  if not all(isinstance(name, str) for name in values):
+    raise ValueError(
+      f"{jsonl.named(index)} must have weight_map, the file of each weight, "
+      f"got {jsonl.shown(weight_map)}. Download the model again."
+    )
+  return weight_map
+
+
 def _check_index(directory: pathlib.Path, places: Mapping[str, str]) -> None:
   index = directory / _INDEX
   if not index.is_file():
     return
-  weight_map = json.loads(index.read_text())["weight_map"]
-  wrong = sorted(
-    name
-    for name in weight_map.keys() | places.keys()
-    if weight_map.get(name) != places.get(name)
-  )
+  weight_map = _weight_map(index)
+  names = sorted(weight_map.keys() | places.keys())
+  wrong = [n for n in names if weight_map.get(n) != places.get(n)]
   if wrong:
     name = wrong[0]
     raise ValueError(

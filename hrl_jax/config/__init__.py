@@ -6,11 +6,14 @@ that a run takes; `dataclasses.replace` on the result checks again.
 """
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import ml_collections
+from ml_collections import config_dict
 
 from hrl_jax.config import schema, sections
+from hrl_jax.data import jsonl
 
 # A method whose draws do not depend on the length of the run: with a constant
 # learning rate, its run may be prolonged and stay bit for bit the same.
@@ -29,6 +32,7 @@ class Config(schema.Section, place="config"):
     data: the tasks.
     method: the recipe.
     rollout: sampling.
+    judge: of the criteria that no checker decides.
     credit: advantages.
     loss: the objective.
     optimizer: its descent.
@@ -44,6 +48,7 @@ class Config(schema.Section, place="config"):
   data: sections.Data
   method: sections.Method
   rollout: sections.Rollout
+  judge: sections.Judge
   credit: sections.Credit
   loss: sections.Loss
   optimizer: sections.Optimizer
@@ -56,14 +61,39 @@ class Config(schema.Section, place="config"):
     _check_together(self)
 
 
-def from_config_dict(config: ml_collections.ConfigDict) -> Config:
+def from_config_dict(config: Any) -> Config:
   """Reads and checks a config once.
+
+  Args:
+    config: the ConfigDict that `get_config` of a config file returned.
 
   Raises:
     ValueError: if a knob is unknown, missing, of the wrong type, out of range
       or at odds with another one.
   """
+  if not isinstance(config, ml_collections.ConfigDict):
+    raise ValueError(
+      "The config must be a ConfigDict, as get_config() of a config file "
+      f"returns it, got {jsonl.shown(config)} of type {type(config).__name__}."
+    )
+  for knob in _required(config, "config"):
+    raise ValueError(
+      f"{knob} has no value yet. Set it on the command line, "
+      f"--{knob}=VALUE, or in the config file."
+    )
   return schema.build(Config, config.to_dict())
+
+
+def _required(config: ml_collections.ConfigDict, place: str) -> Iterator[str]:
+  """The places of values that a config file leaves to the command line."""
+  for name in config:
+    try:
+      value = config[name]
+    except config_dict.RequiredValueError:
+      yield f"{place}.{name}"
+      continue
+    if isinstance(value, ml_collections.ConfigDict):
+      yield from _required(value, f"{place}.{name}")
 
 
 def as_dict(config: Config) -> dict[str, Any]:
@@ -74,8 +104,9 @@ def as_dict(config: Config) -> dict[str, Any]:
 def identity(config: Config) -> dict[str, Any]:
   """Returns the knobs that a resumed run must share, with dotted names.
 
-  All but those that decide only when something is written, and the paths of
-  files whose content is compared by its hash. The length of a run may change
+  All but those that decide only when something is written or how long it is
+  waited for, where a server stands, and the paths of files whose content is
+  compared by its hash. The length of a run may change
   where neither the schedule nor the method knows it.
   """
   free = {
@@ -84,6 +115,14 @@ def identity(config: Config) -> dict[str, Any]:
     "data.held_out",
     "data.train",
     "evaluation.every",
+    "judge.deadline",
+    "judge.endpoint.api_key_variable",
+    "judge.endpoint.attempts",
+    "judge.endpoint.deadline",
+    "judge.endpoint.max_in_flight",
+    "judge.endpoint.timeout",
+    "judge.endpoint.url",
+    "judge.thresholds",
     "model.path",
     "workdir",
   }
@@ -103,6 +142,10 @@ def _check_together(config: Config) -> None:
     (
       not config.data.train,
       "config.data.train names no file. Name the bank to train on.",
+    ),
+    (
+      not config.workdir.strip(),
+      "config.workdir is empty. Name the folder that the run is written to.",
     ),
     (
       rollout.max_rounds > 1 and not rollout.drop_constant,
@@ -142,6 +185,35 @@ def _check_together(config: Config) -> None:
       f"{config.optimizer.schedule} schedule. Lower it.",
     ),
   )
+  _refuse(wrong)
+  _check_judge(config.judge)
+
+
+def _check_judge(judge: sections.Judge) -> None:
+  endpoint = judge.endpoint
+  wrong = (
+    (
+      endpoint.timeout > endpoint.deadline,
+      f"config.judge.endpoint.timeout={endpoint.timeout} of one try is more "
+      f"than config.judge.endpoint.deadline={endpoint.deadline} of all. Lower "
+      "the one or raise the other.",
+    ),
+    (
+      judge.kind == "llm"
+      and not endpoint.url.startswith(("http://", "https://")),
+      f"config.judge.endpoint.url={jsonl.shown(endpoint.url)} is no address. "
+      "Write it as 'http://HOST:PORT/v1'.",
+    ),
+    (
+      judge.kind == "llm" and not endpoint.model.strip(),
+      "config.judge.endpoint.model is empty. Name the model as its server "
+      "does.",
+    ),
+  )
+  _refuse(wrong)
+
+
+def _refuse(wrong: Iterable[tuple[bool, str]]) -> None:
   for is_wrong, message in wrong:
     if is_wrong:
       raise ValueError(message)

@@ -9,10 +9,18 @@ import dataclasses
 import difflib
 import json
 import math
+import re
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, TypeVar
+
+from hrl_jax.data import jsonl
+
+# Deeper than any knob, and well within what Python can walk through.
+_DEEPEST = 32
+_WIDEST = 2**63
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def within(interval: str) -> Any:
@@ -48,7 +56,7 @@ class Section:
 AnySection = TypeVar("AnySection", bound=Section)
 
 
-def build(cls: type[AnySection], values: Mapping[str, Any]) -> AnySection:
+def build(cls: type[AnySection], values: Mapping[Any, Any]) -> AnySection:
   """Makes a section and those inside it.
 
   A list becomes a tuple and, where a float is asked for, an int a float;
@@ -65,7 +73,7 @@ def build(cls: type[AnySection], values: Mapping[str, Any]) -> AnySection:
   annotations = {field.name: annotation for field, annotation in _fields(cls)}
   for name in values:
     if name not in annotations:
-      raise ValueError(_unknown(cls, str(name)))
+      raise ValueError(_unknown(cls, name))
   missing = [name for name in annotations if name not in values]
   if missing:
     raise ValueError(
@@ -135,15 +143,15 @@ def _is_section(annotation: Any) -> bool:
   return isinstance(annotation, type) and issubclass(annotation, Section)
 
 
-def _unknown(cls: type[Section], name: str) -> str:
+def _unknown(cls: type[Section], name: Any) -> str:
   legal = dict(_places(cls))
-  nearest = difflib.get_close_matches(name, legal, n=1)
+  nearest = difflib.get_close_matches(jsonl.shown(name).strip("'"), legal, n=1)
   advice = (
     f"Did you mean {legal[nearest[0]]}?"
     if nearest
     else f"Its knobs are {', '.join(field.name for field, _ in _fields(cls))}."
   )
-  return f"{cls.place} has no knob {name!r}. {advice}"
+  return f"{cls.place} has no knob {jsonl.shown(name)}. {advice}"
 
 
 def _places(cls: type[Section]) -> Iterator[tuple[str, str]]:
@@ -156,20 +164,35 @@ def _places(cls: type[Section]) -> Iterator[tuple[str, str]]:
 def _converted(value: Any, place: str, annotation: Any) -> Any:
   if _is_section(annotation):
     if not isinstance(value, Mapping):
-      raise ValueError(
-        f"{place} must be a section of knobs, got {value!r} of type "
-        f"{type(value).__name__}."
-      )
+      raise _refused(place, "a section of knobs", value)
     return build(annotation, value)
-  value = _frozen(value)
-  if type(value) is int and not _fits(value, annotation):
-    value = float(value) if _fits(float(value), annotation) else value
-  if not _fits(value, annotation):
-    raise ValueError(
-      f"{place} must be {_spelled(annotation)}, got {value!r} of type "
-      f"{type(value).__name__}."
+  if not _is_shallow(value, _DEEPEST):
+    raise _refused(place, f"nested at most {_DEEPEST} deep", value)
+  if not all(map(_survives, _leaves(value))):
+    raise _refused(
+      place, "without NUL, surrogate pair and integer beyond 64 bits", value
     )
-  return value
+  frozen = _frozen(value)
+  if type(value) is int and not _fits(value, annotation):
+    frozen = float(value) if _fits(float(value), annotation) else value
+  if not _fits(frozen, annotation):
+    raise _refused(place, _spelled(annotation), value)
+  return frozen
+
+
+def _refused(place: str, meaning: str, value: Any) -> ValueError:
+  return ValueError(
+    f"{place} must be {meaning}, got {jsonl.shown(value)} of type "
+    f"{type(value).__name__}."
+  )
+
+
+def _is_shallow(value: Any, depth: int) -> bool:
+  if isinstance(value, Mapping):
+    value = tuple(value.values())
+  if not isinstance(value, list | tuple):
+    return True
+  return depth > 0 and all(_is_shallow(inner, depth - 1) for inner in value)
 
 
 def _frozen(value: Any) -> Any:
@@ -180,6 +203,27 @@ def _frozen(value: Any) -> Any:
   if isinstance(value, list | tuple):
     return tuple(_frozen(inner) for inner in value)
   return value
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+  if isinstance(value, Mapping):
+    yield from value
+    value = tuple(value.values())
+  if isinstance(value, list | tuple):
+    for inner in value:
+      yield from _leaves(inner)
+  else:
+    yield value
+
+
+def _survives(value: Any) -> bool:
+  # A wider integer fits no array and is not always written as JSON, which
+  # joins a surrogate pair into one character; no path holds a NUL.
+  if isinstance(value, int):
+    return -_WIDEST <= value < _WIDEST
+  if isinstance(value, str):
+    return "\0" not in value and not _PAIR.search(value)
+  return True
 
 
 def _fits(value: Any, annotation: Any) -> bool:
@@ -233,10 +277,13 @@ def _check_range(place: str, value: Any, limits: Mapping[str, Any]) -> None:
   if value is None:
     return
   if "interval" in limits and not _contains(limits["interval"], value):
-    raise ValueError(f"{place} must lie in {limits['interval']}, got {value}.")
+    raise ValueError(
+      f"{place} must lie in {limits['interval']}, got {jsonl.shown(value)}."
+    )
   if "names" in limits and value not in limits["names"]:
     raise ValueError(
-      f"{place} must be one of {', '.join(limits['names'])}, got {value!r}."
+      f"{place} must be one of {', '.join(limits['names'])}, got "
+      f"{jsonl.shown(value)}."
     )
 
 

@@ -79,6 +79,59 @@ class Rollout(schema.Section, place="config.rollout"):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Endpoint(schema.Section, place="config.judge.endpoint"):
+  """An OpenAI-compatible server, and how it is called.
+
+  Attributes:
+    url: its base, such as "http://127.0.0.1:8000/v1".
+    model: the name that it serves the model under.
+    api_key_variable: environment variable that holds its key, None for none.
+    max_in_flight: calls that are open at the same time.
+    attempts: tries of a call; those that it was told to repeat later
+      (Retry-After) are not counted.
+    timeout: seconds for one try.
+    deadline: seconds for a call with all its tries and waits.
+  """
+
+  url: str
+  model: str
+  api_key_variable: str | None
+  max_in_flight: int = schema.within("[1, inf)")
+  attempts: int = schema.within("[1, inf)")
+  timeout: float = schema.within("(0, inf)")
+  deadline: float = schema.within("(0, inf)")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Judge(schema.Section, place="config.judge"):
+  """Who grades the criteria that name no checker.
+
+  Attributes:
+    kind: "none" drops them; "likelihood" is the first policy itself, in this
+      process; "llm" is a model behind `endpoint`.
+    thresholds: of "likelihood": the file that scripts/calibrate_judge.py made
+      for the model and the tasks, as for `Model.path`.
+    mode: of "llm": a call per "criterion", or one for the whole "rubric".
+    structured: of "llm": whether the endpoint is asked to keep to the JSON
+      schema of the reply.
+    temperature: of "llm" (H-5).
+    max_tokens: of "llm": length at which a reply is cut.
+    deadline: of "llm": seconds after the last response of a step, after which
+      what is not graded is missing.
+    endpoint: of "llm".
+  """
+
+  kind: Literal["none", "likelihood", "llm"]
+  thresholds: str
+  mode: Literal["criterion", "rubric"]
+  structured: bool
+  temperature: float = schema.within("[0, inf)")
+  max_tokens: int = schema.within("[1, inf)")
+  deadline: float = schema.within("(0, inf)")
+  endpoint: Endpoint
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Credit(schema.Section, place="config.credit"):
   """From rewards to advantages (H-23).
 

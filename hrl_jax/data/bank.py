@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from hrl_jax import base
 from hrl_jax.data import jsonl, schema
@@ -35,18 +35,23 @@ def load(
   places: dict[str, str] = {}
   for path in paths:
     for number, record in jsonl.read(path):
-      place = f"{os.fspath(path)}, line {number}"
+      place = f"{jsonl.named(path)}, line {number}"
       try:
         task = schema.parse(record, checkers=checkers, validate=validate)
-        _check_new(task.id, places)
       except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
+        task_id = jsonl.shown(record.get("id"))
+        raise ValueError(f"{place}: task {task_id}: {error}") from error
+      if task.id in places:
+        raise ValueError(
+          f"{place}: The id {jsonl.shown(task.id)} is already that of "
+          f"{places[task.id]}. Give each task its own."
+        )
       places[task.id] = place
       tasks.append(task)
   if not tasks:
     raise ValueError(
-      f"No task in {[os.fspath(path) for path in paths]}. Give at least one "
-      "file with at least one task."
+      f"No task in {jsonl.shown([os.fspath(path) for path in paths], 300)}. "
+      "Give at least one file with at least one task."
     )
   return base.Bank(tuple(tasks), content_hash(tasks))
 
@@ -94,16 +99,10 @@ def without_judged(bank: base.Bank) -> tuple[base.Bank, int]:
   if bare:
     raise ValueError(
       f"{len(bare)} tasks have no positive criterion that names a checker, "
-      f"such as {bare[:3]}. Grade them with a judge, or leave them out."
+      f"such as {jsonl.shown(bare[:3])}. Grade them with a judge, or leave "
+      "them out."
     )
   dropped = sum(len(task.rubric) for task in bank.tasks) - sum(
     len(task.rubric) for task in tasks
   )
   return base.Bank(tasks, content_hash(tasks)), dropped
-
-
-def _check_new(id: str, places: Mapping[str, str]) -> None:
-  if id in places:
-    raise ValueError(
-      f"The id {jsonl.shown(id)} is already that of {places[id]}."
-    )

@@ -17,6 +17,8 @@ import gguf
 import numpy as np
 from gguf import quants
 
+from hrl_jax.data import jsonl
+
 _SCALARS = {
   gguf.GGUFValueType.UINT8: "B",
   gguf.GGUFValueType.INT8: "b",
@@ -30,6 +32,17 @@ _SCALARS = {
   gguf.GGUFValueType.INT64: "q",
   gguf.GGUFValueType.FLOAT64: "d",
 }
+
+
+# What the head of a file that is cut short or overwritten comes to.
+_DAMAGE = (
+  struct.error,
+  ValueError,  # A text that is not UTF-8, a number that names no kind.
+  KeyError,
+  OverflowError,  # Lengths beyond what there can be.
+  MemoryError,
+  RecursionError,
+)
 
 
 class Tensor(NamedTuple):
@@ -70,11 +83,11 @@ def read(path: pathlib.Path) -> GgufFile:
       or holds a key or a tensor twice.
   """
   with path.open("rb") as file:
+    num_tensors, num_keys = _header(path, file)
     try:
-      num_tensors, num_keys = _header(path, file)
       pairs = [_pair(file) for _ in range(num_keys)]
       infos = [_tensor_info(file) for _ in range(num_tensors)]
-    except (struct.error, UnicodeDecodeError) as error:
+    except _DAMAGE as error:
       raise _cut_short(path) from error
     end_of_head = file.tell()
   metadata = dict(pairs)
@@ -94,7 +107,8 @@ def read(path: pathlib.Path) -> GgufFile:
 
 
 def _header(path: pathlib.Path, file: BinaryIO) -> tuple[int, int]:
-  magic, version, num_tensors, num_keys = _unpack(file, "<4sIQQ")
+  head = file.read(24).ljust(24, b"\0")
+  magic, version, num_tensors, num_keys = struct.unpack("<4sIQQ", head)
   if magic != b"GGUF" or version not in (2, 3):
     raise ValueError(
       f"{path} begins with {magic!r} and version {version}; a little-endian "
@@ -159,6 +173,6 @@ def _unpack(file: BinaryIO, form: str) -> tuple[Any, ...]:
 
 def _cut_short(path: pathlib.Path) -> ValueError:
   return ValueError(
-    f"{path} ends before its tensors do ({path.stat().st_size} bytes). "
-    "Download it again."
+    f"{jsonl.named(path)} ends before its tensors do, or is damaged "
+    f"({path.stat().st_size} bytes). Download it again."
   )

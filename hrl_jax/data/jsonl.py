@@ -5,6 +5,7 @@ carriage return inside a text are text. JSON is read strictly: UTF-8, one
 object a line, no key twice, no number that is not finite.
 """
 
+import collections
 import json
 import math
 import os
@@ -25,11 +26,11 @@ def read(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     with open(path, "rb") as file:
       for number, line in enumerate(file, start=1):
         if line.strip():
-          yield number, _parsed(line, f"{os.fspath(path)}, line {number}")
+          yield number, _parsed(line, f"{named(path)}, line {number}")
   except OSError as error:
     raise ValueError(
-      f"Cannot read {os.fspath(path)}: {error.strerror}. Give the path of a "
-      "readable file with one JSON object a line."
+      f"Cannot read {named(path)}: {error.strerror}. Give the "
+      "path of a readable file with one JSON object a line."
     ) from error
 
 
@@ -51,10 +52,20 @@ def write(
     file.writelines(lines)
 
 
-def shown(value: Any) -> str:
-  """The value as an error message shows it: ASCII, cut at 80 characters."""
-  text = ascii(value)
-  return text if len(text) <= 80 else f"{text[:80]}..."
+def named(path: str | os.PathLike[str]) -> str:
+  """The path as an error message names it: on one line."""
+  text = os.fspath(path)
+  return text if text.isprintable() else ascii(text)
+
+
+def shown(value: Any, limit: int = 80) -> str:
+  """The value as an error message shows it: one line of ASCII, cut short."""
+  try:
+    text = ascii(value).replace("\n", " ")
+  except (RecursionError, ValueError):
+    # Too deep, or an integer of more digits than Python writes.
+    text = f"<{type(value).__name__} too large to show>"
+  return text if len(text) <= limit else f"{text[:limit]}..."
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
@@ -81,7 +92,7 @@ def _escaped(record: Mapping[str, Any]) -> bytes:
   return json.dumps(record, ensure_ascii=True, allow_nan=False).encode()
 
 
-def _parsed(line: bytes, place: str) -> dict[str, Any]:
+def _parsed(line: bytes, where: str) -> dict[str, Any]:
   try:
     record = json.loads(
       line.decode(),
@@ -91,15 +102,22 @@ def _parsed(line: bytes, place: str) -> dict[str, Any]:
     )
   except UnicodeDecodeError as error:
     raise ValueError(
-      f"{place}: byte {error.start} is not UTF-8. Save the file as UTF-8."
+      f"{where}: byte {error.start} is not UTF-8. Save the file as UTF-8."
     ) from error
   except RecursionError as error:
-    raise ValueError(f"{place}: nested too deeply.") from error
+    raise ValueError(
+      f"{where}: nested too deeply. A task needs five levels."
+    ) from error
+  except json.JSONDecodeError as error:
+    raise ValueError(
+      f"{where}: not strict JSON: {error.msg} at column {error.colno}. Write "
+      "one object a line."
+    ) from error
   except ValueError as error:
-    raise ValueError(f"{place}: not strict JSON: {error}.") from error
+    raise ValueError(f"{where}: not strict JSON: {error}.") from error
   if not isinstance(record, dict):
     raise ValueError(
-      f"{place}: expected a JSON object, got {shown(record)}. Write one "
+      f"{where}: expected a JSON object, got {shown(record)}. Write one "
       "object a line."
     )
   return record
@@ -108,9 +126,9 @@ def _parsed(line: bytes, place: str) -> dict[str, Any]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
   record = dict(pairs)
   if len(record) < len(pairs):
-    keys = [key for key, _ in pairs]
-    twice = sorted({key for key in keys if keys.count(key) > 1})
-    raise ValueError(f"the keys {twice} occur twice in one object")
+    counts = collections.Counter(key for key, _ in pairs)
+    twice = sorted(key for key, count in counts.items() if count > 1)
+    raise ValueError(f"the keys {shown(twice)} occur twice in one object")
   return record
 
 
@@ -121,5 +139,5 @@ def _refuse_constant(constant: str) -> float:
 def _finite(digits: str) -> float:
   number = float(digits)
   if not math.isfinite(number):
-    raise ValueError(f"{digits} is too large for a double")
+    raise ValueError(f"{digits[:80]} is too large for a double")
   return number

@@ -38,6 +38,9 @@ Validate = Callable[[str, Mapping[str, Any]], None]
 
 _ROLES = ("system", "user", "assistant")
 
+# A group's spread is computed in float32, which has no squares above 3e38.
+_LOWEST_REWARD = -1e15
+
 
 def parse(
   entry: Mapping[str, Any],
@@ -181,7 +184,9 @@ def _text(value: Any, name: str) -> str:
   if not isinstance(value, str):
     raise ValueError(f"{name} must be a string, got {jsonl.shown(value)}.")
   if not value.strip():
-    raise ValueError(f"{name} is empty.")
+    raise ValueError(
+      f"{name} is empty: {jsonl.shown(value)}. Write what it is to say."
+    )
   return value
 
 
@@ -189,7 +194,7 @@ def _list(value: Any, name: str) -> list[Any]:
   if not isinstance(value, list):
     raise ValueError(f"{name} must be a list, got {jsonl.shown(value)}.")
   if not value:
-    raise ValueError(f"{name} is empty.")
+    raise ValueError(f"{name} is empty: []. It needs at least one entry.")
   return value
 
 
@@ -202,7 +207,8 @@ def _check_keys(
   unknown = sorted(entry.keys() - required - optional)
   if missing or unknown:
     raise ValueError(
-      f"{name} lacks the keys {missing} and has the unknown keys {unknown}. "
+      f"{name} lacks the keys {missing} and has the unknown keys "
+      f"{jsonl.shown(unknown)}. "
       f"It must have {sorted(required)} and may have {sorted(optional)}."
     )
 
@@ -223,6 +229,13 @@ def _check_rubric(rubric: base.Rubric) -> None:
     )
   if math.isinf(total):
     raise ValueError("The positive weights sum to infinity. Scale them down.")
+  lowest = sum(min(each.weight, 0.0) for each in rubric) / total
+  if lowest < _LOWEST_REWARD:
+    raise ValueError(
+      f"A response that meets every penalty would have reward {lowest:.3g}, "
+      f"below {_LOWEST_REWARD:.0g}: too large for the float32 of advantages. "
+      "Bring the weights closer together."
+    )
 
 
 def _prompt_record(prompt: base.Conversation) -> Any:

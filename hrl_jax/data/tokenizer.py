@@ -17,7 +17,7 @@ import tokenizers
 from tokenizers import pre_tokenizers
 
 from hrl_jax import base
-from hrl_jax.data import chat_template, tokenizer_files
+from hrl_jax.data import chat_template, json_files, jsonl, tokenizer_files
 
 _MARK = re.compile("([\ud800-\udfff])")
 
@@ -155,10 +155,10 @@ def from_files(
   files: Mapping[str, bytes], template_options: Mapping[str, Any]
 ) -> Tokenizer:
   """As `load`, from the contents of the files by name."""
-  definition = json.loads(files["tokenizer.json"])
+  definition = json_files.parse(files["tokenizer.json"], "tokenizer.json")
   _check_byte_level(definition)
+  codec = _codec(files["tokenizer.json"].decode())
   settings = tokenizer_files.settings(files)
-  codec = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
   control_ids, special = _control_tokens(definition, codec, settings.named)
   stop_ids = _stop_ids(settings, control_ids)
   template = None
@@ -183,13 +183,23 @@ def from_files(
   )
 
 
+def _codec(definition: str) -> tokenizers.Tokenizer:
+  try:
+    return tokenizers.Tokenizer.from_str(definition)
+  except Exception as error:  # The package has no class of its own.
+    raise ValueError(
+      f"tokenizer.json is no tokenizer: {jsonl.shown(str(error))}. Save it "
+      "anew with transformers."
+    ) from error
+
+
 def _control_tokens(
   definition: Mapping[str, Any],
   codec: tokenizers.Tokenizer,
   named: Mapping[str, str],
 ) -> tuple[dict[str, int], set[str]]:
   # All control tokens, and the special ones among them.
-  added = [t for t in definition["added_tokens"] if _is_control(t)]
+  added = [t for t in definition.get("added_tokens", []) if _is_control(t)]
   for token in added:
     widened = [key for key in ("lstrip", "rstrip", "single_word") if token[key]]
     if widened:
@@ -217,7 +227,7 @@ def _is_control(token: Mapping[str, Any]) -> bool:
 def _without_control_tokens(
   definition: Mapping[str, Any],
 ) -> tokenizers.Tokenizer:
-  blank = [t for t in definition["added_tokens"] if not _is_control(t)]
+  blank = [t for t in definition.get("added_tokens", []) if not _is_control(t)]
   plain = {
     **definition,
     "added_tokens": blank,
@@ -243,8 +253,8 @@ def _stop_ids(
 
 
 def _check_byte_level(definition: Mapping[str, Any]) -> None:
-  model = definition["model"]["type"]
-  splitting = definition["pre_tokenizer"] or {}
+  model = definition.get("model", {}).get("type")
+  splitting = definition.get("pre_tokenizer") or {}
   steps = splitting.get("pretokenizers", [splitting])
   if model != "BPE" or not any(
     step.get("type") == "ByteLevel" and not step["add_prefix_space"]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
-from hrl_jax.data import gguf_file, package_files
+from hrl_jax.data import gguf_file, json_files, package_files
 
 FILES = (
   "tokenizer.json",
@@ -102,7 +102,7 @@ def read(path: str | pathlib.Path) -> dict[str, bytes]:
     ValueError: if the vocabulary of a GGUF file is of another kind.
   """
   found = package_files.resolve(path)
-  if found.is_file():
+  if not found.is_dir():
     return read_gguf(found)
   if not (found / "tokenizer.json").is_file():
     raise FileNotFoundError(
@@ -118,11 +118,15 @@ def read(path: str | pathlib.Path) -> dict[str, bytes]:
 
 def settings(files: Mapping[str, bytes]) -> Settings:
   """Reads the companions of `tokenizer.json`, all of which may be absent."""
-  values = {
-    **json.loads(files.get("special_tokens_map.json", b"{}")),
-    **json.loads(files.get("tokenizer_config.json", b"{}")),
-  }
-  generation = json.loads(files.get("generation_config.json", b"{}"))
+  tokens_map, config, generation = (
+    json_files.parse(files.get(name, b"{}"), name)
+    for name in (
+      "special_tokens_map.json",
+      "tokenizer_config.json",
+      "generation_config.json",
+    )
+  )
+  values = {**tokens_map, **config}
   stops = generation.get("eos_token_id")
   if stops is None:
     stops = []

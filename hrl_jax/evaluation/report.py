@@ -1,5 +1,6 @@
 """What a run has reached, in a few lines and one picture."""
 
+import collections
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,12 @@ import matplotlib.figure
 import numpy as np
 
 from hrl_jax.evaluation import statistics
+from hrl_jax.metrics import losses
 
 _DRAWN = (
-  ("reward", "reward of the rollouts"),
+  ("reward", "reward"),
+  ("checked", "reward by checked criteria"),
+  ("judged", "reward by judged criteria"),
   ("length", "completion length, tokens"),
   ("entropy", "entropy, nats per token"),
   ("kl", "KL to the reference, nats per token"),
@@ -37,21 +41,56 @@ def lines(folder: pathlib.Path) -> list[str]:
   """
   evaluations = read(folder / "evaluation.jsonl")
   before, after = evaluations[0], evaluations[-1]
-  differences_N = scores(folder, after["step"]) - scores(folder, before["step"])
-  change = statistics.mean_interval(differences_N)
-  return [
+  told = [
     f"before: {describe(before)}",
     f"after {after['step']} steps: {describe(after)}",
-    f"change: {change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}] per "
+    f"change: {_change(folder, before['step'], after['step'], 'score')} per "
     "task (95 % bootstrap over tasks)",
   ]
+  if after["judged"] is not None:
+    told += [
+      f"  by {part} criteria alone: "
+      f"{_change(folder, before['step'], after['step'], part)}"
+      for part in ("checked", "judged")
+    ]
+  return [*told, *_lost(folder)]
 
 
-def scores(folder: pathlib.Path, step: int) -> np.ndarray:
-  """`[N]` held-out scores after `step` updates, NaN where missing."""
+def _change(folder: pathlib.Path, before: int, after: int, part: str) -> str:
+  differences_N = scores(folder, after, part) - scores(folder, before, part)
+  change = statistics.mean_interval(differences_N)
+  return f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
+
+
+def _lost(folder: pathlib.Path) -> list[str]:
+  """What has no score, with the reasons; no line where nothing was lost."""
+  counts = losses.total(read(folder / "metrics.jsonl"))
+  told = []
+  if counts.missing or counts.thin:
+    alarm = " (MORE THAN 1 %)" if counts.excess() else ""
+    told.append(f"lost in training: {counts.describe()}{alarm}")
+  reasons = collections.Counter(
+    failure["reason"] for failure in read(folder / "failures.jsonl")
+  )
+  told += [
+    f"  {count} times: {reason}" for reason, count in reasons.most_common(10)
+  ]
+  if len(reasons) > 10:
+    told.append(f"  and {len(reasons) - 10} further reasons in failures.jsonl")
+  return told
+
+
+def scores(folder: pathlib.Path, step: int, part: str = "score") -> np.ndarray:
+  """`[N]` held-out scores after `step` updates, NaN where missing.
+
+  Args:
+    folder: of a run.
+    step: of an evaluation.
+    part: "score", or "checked" or "judged" for that part of it alone.
+  """
   return np.array(
     [
-      np.nan if answer["score"] is None else answer["score"]
+      np.nan if answer[part] is None else answer[part]
       for answer in read(folder / "answers.jsonl")
       if answer["step"] == step
     ]
@@ -68,27 +107,38 @@ def plot(folder: pathlib.Path) -> pathlib.Path:
   """Draws `curves.png` into the run folder and returns its path."""
   metrics = read(folder / "metrics.jsonl")
   evaluations = read(folder / "evaluation.jsonl")
-  figure = matplotlib.figure.Figure(figsize=(10, 6), layout="constrained")
-  axes = figure.subplots(2, 2)
+  figure = matplotlib.figure.Figure(figsize=(12, 6), layout="constrained")
+  axes = figure.subplots(2, 3)
   for axis, (name, label) in zip(axes.flat, _DRAWN, strict=True):
     _draw(axis, metrics, name, label)
+  _draw_evaluations(axes.flat, evaluations)
+  path = folder / "curves.png"
+  figure.savefig(path, dpi=120)
+  return path
+
+
+def _draw_evaluations(
+  axes: Any, evaluations: Sequence[Mapping[str, Any]]
+) -> None:
+  """Held-out points over the curves of reward, checked and judged."""
   steps = [evaluation["step"] for evaluation in evaluations]
-  low, mean, high = (
+  low, score, high, checked, judged = (
     np.array([evaluation[name] for evaluation in evaluations], float)
-    for name in ("score_low", "score", "score_high")
+    for name in ("score_low", "score", "score_high", "checked", "judged")
   )
-  axes[0, 0].errorbar(
+  reward_axis, checked_axis, judged_axis = axes[:3]
+  reward_axis.errorbar(
     steps,
-    mean,
-    [mean - low, high - mean],
+    score,
+    [score - low, high - score],
     fmt="o-",
     capsize=3,
     label="held-out",
   )
-  axes[0, 0].legend()
-  path = folder / "curves.png"
-  figure.savefig(path, dpi=120)
-  return path
+  for axis, values in ((checked_axis, checked), (judged_axis, judged)):
+    axis.plot(steps, values, "o-", label="held-out")
+  for axis in axes[:3]:
+    axis.legend()
 
 
 def _draw(

@@ -10,7 +10,7 @@ from hrl_jax import base
 
 
 def rollouts(
-  step: int, evidence: base.Evidence, bank: base.Bank
+  evidence: base.Evidence, bank: base.Bank
 ) -> Iterable[dict[str, Any]]:
   """Yields one JSON object per rollout, in the order of the evidence.
 
@@ -22,7 +22,7 @@ def rollouts(
     slot = plan.slots[group.slot]
     for index, rollout in enumerate(group.rollouts):
       record = {
-        "step": step,
+        **evidence.occasion._asdict(),
         "slot": group.slot,
         "rollout": rollout.index,
         "task": bank.tasks[slot.task].id,
@@ -54,13 +54,13 @@ def rollouts(
 
 
 def failures(
-  step: int, evidence: base.Evidence, bank: base.Bank
+  evidence: base.Evidence, bank: base.Bank
 ) -> Iterable[dict[str, Any]]:
   """Yields one JSON object per failure, in the order of the evidence."""
   for failure in evidence.failures:
     slot = evidence.plan.slots[failure.slot]
     yield {
-      "step": step,
+      **evidence.occasion._asdict(),
       "slot": failure.slot,
       "rollout": failure.rollout,
       "task": bank.tasks[slot.task].id,

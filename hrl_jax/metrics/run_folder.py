@@ -16,8 +16,10 @@ line. A number that is missing is `null`, never 0; an infinite one is the text
 "Infinity" or "-Infinity", which JSON lacks as a number.
 """
 
+import contextlib
 import datetime
 import fcntl
+import io
 import json
 import logging
 import os
@@ -46,18 +48,25 @@ class RunFolder:
   """Writes the files of one run; a context manager.
 
   Used by one process of a run. `start` comes before the first record: until
-  then nothing in the folder has changed but `log.txt`.
+  then nothing in the folder has changed but `log.txt`. A record that cannot be
+  written, as on a full disk, is an OSError.
   """
 
   def __init__(self, path: str | os.PathLike[str]):
     """Opens the folder, which is made if it is not there.
 
     Raises:
-      ValueError: if another process writes to it.
+      ValueError: if another process writes to it, or it cannot be a folder
+        that is written to.
     """
     self.path = pathlib.Path(path)
-    self.path.mkdir(parents=True, exist_ok=True)
-    self._files = {name: open(self.path / name, "ab") for name in LOGS}  # noqa: SIM115
+    try:
+      self._files = self._open()
+    except OSError as error:
+      raise ValueError(
+        f"Cannot write to the run folder {str(self.path)[:200]!a}: "
+        f"{error.strerror}. Choose another config.workdir."
+      ) from error
     self._lock()
     self._curves: dict[str, tensorboardX.SummaryWriter] = {}
     self._handler = logging.FileHandler(
@@ -78,11 +87,21 @@ class RunFolder:
     self.close()
 
   def starts(self) -> list[dict[str, Any]]:
-    """Returns what `run.json` says of each start, none in a new folder."""
+    """Returns what `run.json` says of each start, none in a new folder.
+
+    Raises:
+      ValueError: if that file is damaged.
+    """
+    path = self.path / "run.json"
     try:
-      return json.loads((self.path / "run.json").read_text())["starts"]
+      return json.loads(path.read_text())["starts"]
     except FileNotFoundError:
       return []
+    except (ValueError, KeyError, TypeError) as error:
+      raise ValueError(
+        f"{path} is damaged: it does not say under which conditions the run "
+        "was started. Bring it back, or choose another config.workdir."
+      ) from error
 
   def start(
     self,
@@ -155,12 +174,13 @@ class RunFolder:
       ({"step": step, **records.scalars(answer)} for answer in answers),
     )
 
-  def record_rollouts(
-    self, step: int, evidence: base.Evidence, bank: base.Bank
-  ) -> None:
-    """Records every rollout of a step, and everything that was lost."""
-    self._append("rollouts.jsonl", records.rollouts(step, evidence, bank))
-    self._append("failures.jsonl", records.failures(step, evidence, bank))
+  def record_rollouts(self, evidence: base.Evidence, bank: base.Bank) -> None:
+    """Records every rollout of a step."""
+    self._append("rollouts.jsonl", records.rollouts(evidence, bank))
+
+  def record_failures(self, evidence: base.Evidence, bank: base.Bank) -> None:
+    """Records everything that was lost, with its reason."""
+    self._append("failures.jsonl", records.failures(evidence, bank))
 
   def lengths(self) -> dict[str, int]:
     """Makes the logs durable and returns their lengths in bytes."""
@@ -179,6 +199,17 @@ class RunFolder:
     self._handler.close()
     for opened in (*self._files.values(), *self._curves.values()):
       opened.close()
+
+  def _open(self) -> dict[str, io.FileIO]:
+    self.path.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as opened:
+      # Unbuffered: nothing is left to write when a full disk has ended a run.
+      files = {
+        name: opened.enter_context(open(self.path / name, "ab", buffering=0))
+        for name in LOGS
+      }
+      opened.pop_all()
+    return files
 
   def _lock(self) -> None:
     try:
@@ -211,8 +242,16 @@ class RunFolder:
 
   def _append(self, name: str, values: Iterable[Mapping[str, Any]]) -> None:
     lines = [json.dumps(value, allow_nan=False) for value in values]
-    self._files[name].write("".join(f"{line}\n" for line in lines).encode())
-    self._files[name].flush()
+    try:
+      left = memoryview("".join(f"{line}\n" for line in lines).encode())
+      while left:
+        left = left[self._files[name].write(left) :]
+    except OSError as error:
+      # What half a write left behind is cut on resume.
+      raise OSError(
+        f"Could not write to {self.path / name}: {error}. The last checkpoint "
+        "is whole: make room and run the same command again."
+      ) from error
 
   def _draw(self, curve: str, step: int, metrics: Mapping[str, Any]) -> None:
     for name, value in records.scalars(metrics).items():

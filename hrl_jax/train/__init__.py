@@ -21,6 +21,7 @@ import numpy as np
 
 from hrl_jax import base, batch, collect
 from hrl_jax.core import rewards, update
+from hrl_jax.evaluation import parts
 from hrl_jax.model import decoder
 from hrl_jax.train import host_memory
 from hrl_jax.train import setup as setups
@@ -35,12 +36,14 @@ class Record(NamedTuple):
 
   Attributes:
     evidence: its rollouts and grades.
+    measured: what the method measured besides, in order.
     metrics: scalars, some of them still being computed on the device.
     seconds: by phase.
     sampled_tokens: completion tokens, those of dropped groups included.
   """
 
   evidence: base.Evidence
+  measured: tuple[base.Evidence, ...]
   metrics: Mapping[str, Any]
   seconds: Mapping[str, float]
   sampled_tokens: int
@@ -72,7 +75,8 @@ def prepare(setup: Setup, state: State) -> State:
   load(setup, state, version=0)
   # Beside the steps' keys, which are folded in from 0 on.
   key = jax.random.fold_in(jax.random.key(setup.config.seed), 2**32 - 1)
-  method_state = setup.method.prepare(state.method, Probe(setup), key)
+  probe = Probe(setup, step=0, measured=[])
+  method_state = setup.method.prepare(state.method, probe, key)
   return State(state.train, method_state)
 
 
@@ -92,6 +96,7 @@ def step(
     plan,
     setup.world,
     collect_key,
+    occasion=base.Occasion(step_index, "train"),
     sampling=setup.sampling,
     pack=setup.pack,
   )
@@ -107,8 +112,9 @@ def step(
   )
   train_state, metrics = _update(setup, state.train, batches, credit)
   clock.lap("update")
+  probe = Probe(setup, step_index, measured=[])
   method_state = setup.method.learn(
-    method_state, step_index, evidence, Probe(setup), learn_key
+    method_state, step_index, evidence, probe, learn_key
   )
   clock.lap("learn")
   state = State(jax.block_until_ready(train_state), method_state)
@@ -121,7 +127,9 @@ def step(
     for rollout in group.rollouts
   )
   metrics = {**_rollout_metrics(evidence), **metrics}
-  return state, Record(evidence, metrics, clock.seconds, sampled_tokens)
+  return state, Record(
+    evidence, tuple(probe.measured), metrics, clock.seconds, sampled_tokens
+  )
 
 
 class Probe(NamedTuple):
@@ -129,21 +137,42 @@ class Probe(NamedTuple):
 
   Attributes:
     setup: whose world is asked.
+    step: updates before it.
+    measured: grows by what each call returned.
   """
 
   setup: Setup
+  step: int
+  measured: list[base.Evidence]
 
   def sample(self, plan: base.Plan, key: jax.Array) -> base.Evidence:
     """Samples and grades fresh groups; nothing of it is ever trained on."""
-    return collect.gather(
-      plan, self.setup.world, key, sampling=self.setup.sampling
+    # The key tells one probe of a step from another, also when it is resumed.
+    name = "-".join(f"{word:08x}" for word in jax.random.key_data(key).tolist())
+    evidence = collect.gather(
+      plan,
+      self.setup.world,
+      key,
+      occasion=base.Occasion(self.step, f"probe {name}"),
+      sampling=self.setup.sampling,
     )
+    self.measured.append(evidence)
+    return evidence
 
   def regrade(
     self, plan: base.Plan, group: base.Group, rubric: base.Rubric, attempt: int
-  ) -> base.Group:
-    """Grades recorded rollouts anew under a rubric."""
-    return collect.regrade(plan, group, self.setup.world, rubric, attempt)
+  ) -> base.Evidence:
+    """Grades recorded rollouts anew under a rubric; one group comes back."""
+    evidence = collect.regrade(
+      plan,
+      group,
+      self.setup.world,
+      rubric,
+      occasion=base.Occasion(self.step, "regrade"),
+      attempt=attempt,
+    )
+    self.measured.append(evidence)
+    return evidence
 
 
 def check_finite(setup: Setup, step_index: int, record: Record) -> None:
@@ -211,8 +240,11 @@ def _rollout_metrics(evidence: base.Evidence) -> dict[str, float]:
   rewards_PG = np.where(evidence.valid_PG, evidence.rewards_PG, np.nan)
   counted = zip(evidence.rewards_PG, evidence.valid_PG, strict=True)
   constant_P = rewards.is_constant(evidence.rewards_PG, evidence.valid_PG)
+  by_grader = parts.by_grader(evidence)
   return {
     "reward": _mean(rewards_PG),
+    "checked": _mean(by_grader["checked"]),
+    "judged": _mean(by_grader["judged"]),
     "reward_std": _mean(
       [np.std(row_G[valid_G]) for row_G, valid_G in counted if valid_G.any()]
     ),
@@ -220,7 +252,8 @@ def _rollout_metrics(evidence: base.Evidence) -> dict[str, float]:
     "constant_groups": int(np.sum(constant_P)),
     "thin_groups": sum(group.fate == "thin" for group in groups),
     "dropped_groups": len(evidence.groups) - len(groups),
-    "missing_rollouts": int(np.sum(~evidence.valid_PG)),
+    "rollouts": evidence.valid_PG.size,
+    "missing_rollouts": int(np.isnan(evidence.rewards_PG).sum()),
     "failures": len(evidence.failures),
     "length": _mean([len(c.tokens) for c in completions]),
     "truncated": _mean([c.finish == "length" for c in completions]),

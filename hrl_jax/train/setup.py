@@ -5,7 +5,7 @@ spent on compiling or sampling.
 """
 
 import functools
-import logging
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,15 +24,13 @@ from hrl_jax.core import (
   token_terms,
   update,
 )
-from hrl_jax.data import bank as banks
-from hrl_jax.data import package_files
+from hrl_jax.data import jsonl, package_files
 from hrl_jax.data import tokenizer as tokenizers
 from hrl_jax.methods import METHODS
 from hrl_jax.model import decoder, policy, specification
 from hrl_jax.rollout import jax_engine
-from hrl_jax.services import checker_grader, checkers
-
-_logger = logging.getLogger(__name__)
+from hrl_jax.services.judge import replies
+from hrl_jax.train import bank_files, graders
 
 
 class Setup(NamedTuple):
@@ -80,47 +78,51 @@ class State(NamedTuple):
   method: Any
 
 
-def build(config: configs.Config) -> tuple[Setup, State]:
+def build(
+  config: configs.Config, kept: replies.Replies | None = None
+) -> tuple[Setup, State]:
   """Loads and checks everything, and makes the state before the first step.
+
+  Args:
+    config: of the run.
+    kept: where an LLM judge's replies are kept, None to keep none.
 
   Raises:
     ValueError: if a part of the config, a bank or the model does not fit.
     FileNotFoundError: if a file is not there.
+    chat.UnreachableError: if an LLM judge is not there.
   """
   tokenizer = tokenizers.load(
     package_files.resolve(config.model.path), config.model.template_options
   )
-  bank = load_bank(config.data.train, tokenizer, config.data.max_prompt_tokens)
-  held_out = load_bank(
-    config.data.held_out, tokenizer, config.data.max_prompt_tokens
-  )
-  _check_disjoint(bank, held_out)
+  bank, held_out = bank_files.load(config, tokenizer)
   method = make_method(config)
+  # A judge that is not there, or not for these tasks, is told before a model
+  # is loaded.
+  make_grader = graders.prepare(
+    config, tokenizer, (bank, held_out), kept or replies.Forgetful()
+  )
   decoder_config, host_params = hf.load(config.model.path, jnp.float32)
   _check_length(config, decoder_config)
   params = jax.tree.map(jnp.asarray, host_params)
-  dtype = jnp.dtype(config.model.dtype)
-  needs_reference = config.loss.kl_coefficient > 0 or config.loss.measure_kl
+  has_reference = config.loss.kl_coefficient > 0 or config.loss.measure_kl
+  needs_first = has_reference or config.judge.kind == "likelihood"
+  # Its own buffers: those of the state are donated to every update.
+  first = jax.tree.map(jnp.copy, params) if needs_first else None
   optimiser = make_optimizer(config)
-  row_logprobs = _row_logprobs(config, decoder_config, dtype)
+  row_logprobs = _row_logprobs(config, decoder_config)
   setup = Setup(
     config=config,
     bank=bank,
     held_out=held_out,
     decoder=decoder_config,
     world=collect.World(
-      engine=jax_engine.JaxEngine(decoder_config, dtype),
-      grader=checker_grader.CheckerGrader(),
+      engine=jax_engine.JaxEngine(decoder_config, config.model.dtype),
+      grader=make_grader(decoder_config, first),
       tokenizer=tokenizer,
     ),
     method=method,
-    sampling=base.Sampling(
-      temperature=config.rollout.temperature,
-      top_p=config.rollout.top_p,
-      top_k=config.rollout.top_k,
-      max_tokens=config.rollout.max_completion_tokens,
-      stop_ids=tokenizer.stop_ids,
-    ),
+    sampling=_sampling(config, tokenizer),
     pack=functools.partial(pack, config=config),
     credit=advantages.estimator(
       config.credit.estimator,
@@ -135,69 +137,44 @@ def build(config: configs.Config) -> tuple[Setup, State]:
       max_tokens=config.rollout.max_completion_tokens,
     ),
     logprobs=update.make_logprobs(row_logprobs),
-    # Its own buffers: those of the state are donated to every update.
-    reference=jax.tree.map(jnp.copy, params) if needs_reference else None,
+    reference=first if has_reference else None,
   )
   state = State(update.init(params, optimiser), method.init(bank))
   return setup, state
-
-
-def load_bank(
-  paths: Sequence[str],
-  tokenizer: tokenizers.Tokenizer,
-  max_prompt_tokens: int,
-) -> base.Bank:
-  """A bank whose every criterion can be checked and every prompt fits.
-
-  Judged criteria are dropped, and said so: no judge is configured.
-
-  Raises:
-    ValueError: naming the task whose prompt is too long, or what is wrong in
-      a file.
-  """
-  loaded = banks.load(
-    [package_files.resolve(path) for path in paths],
-    checkers=checkers.names(),
-    validate=checkers.validate,
-  )
-  checked, dropped = banks.without_judged(loaded)
-  if dropped:
-    _logger.warning(
-      "%s: %d criteria name no checker and are skipped, since no judge is "
-      "configured.",
-      ", ".join(paths),
-      dropped,
-    )
-  for task in checked.tasks:
-    length = len(tokenizer.encode_chat(task.prompt))
-    if length > max_prompt_tokens:
-      raise ValueError(
-        f"The prompt of task {task.id!r} in {', '.join(paths)} has {length} "
-        "tokens with its chat template, more than "
-        f"config.data.max_prompt_tokens={max_prompt_tokens}. Shorten it, or "
-        "raise the limit: a prompt is never cut."
-      )
-  return checked
 
 
 def make_method(config: configs.Config) -> protocols.Method:
   """The method that the config names, bound to the size of a step.
 
   Raises:
-    ValueError: if there is no such method.
+    ValueError: if there is no such method, or it takes other arguments.
   """
-  if config.method.name not in METHODS:
+  name, arguments = config.method.name, config.method.arguments
+  if name not in METHODS:
     raise ValueError(
-      f"There is no method {config.method.name!r}. config.method.name is one "
-      f"of {', '.join(METHODS)}."
+      f"There is no method {jsonl.shown(name)}. config.method.name is one of "
+      f"{', '.join(METHODS)}."
     )
-  return METHODS[config.method.name](
-    num_groups=config.rollout.tasks_per_step,
-    group_size=config.rollout.group_size,
-    drop_constant=config.rollout.drop_constant,
-    max_rounds=config.rollout.max_rounds,
-    **config.method.arguments,
-  )
+  bound = {
+    "num_groups": config.rollout.tasks_per_step,
+    "group_size": config.rollout.group_size,
+    "drop_constant": config.rollout.drop_constant,
+    "max_rounds": config.rollout.max_rounds,
+  }
+  knobs = inspect.signature(METHODS[name]).parameters
+  own = sorted(knobs.keys() - bound.keys())
+  unknown = sorted(arguments.keys() - own)
+  missing = [
+    each
+    for each in own
+    if each not in arguments and knobs[each].default is inspect.Parameter.empty
+  ]
+  if unknown or missing:
+    raise ValueError(
+      f"config.method.arguments of {name} has unknown entries "
+      f"{jsonl.shown(unknown)} and lacks {missing}. It takes {own}."
+    )
+  return METHODS[name](**bound, **arguments)
 
 
 def make_optimizer(config: configs.Config) -> Any:
@@ -264,11 +241,23 @@ def pack(
   )
 
 
+def _sampling(
+  config: configs.Config, tokenizer: tokenizers.Tokenizer
+) -> base.Sampling:
+  return base.Sampling(
+    temperature=config.rollout.temperature,
+    top_p=config.rollout.top_p,
+    top_k=config.rollout.top_k,
+    max_tokens=config.rollout.max_completion_tokens,
+    stop_ids=tokenizer.stop_ids,
+  )
+
+
 def _row_logprobs(
-  config: configs.Config,
-  decoder_config: specification.DecoderConfig,
-  dtype: Any,
+  config: configs.Config, decoder_config: specification.DecoderConfig
 ) -> update.RowLogprobs:
+  dtype = jnp.dtype(config.model.dtype)
+
   def row_logprobs(params, layout):
     # Float32 masters, computed with in the config's dtype.
     params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
@@ -282,17 +271,6 @@ def _row_logprobs(
     )
 
   return row_logprobs
-
-
-def _check_disjoint(bank: base.Bank, held_out: base.Bank) -> None:
-  prompts = {task.prompt: task.id for task in bank.tasks}
-  for task in held_out.tasks:
-    if task.prompt in prompts:
-      raise ValueError(
-        f"The held-out task {task.id!r} asks what the training task "
-        f"{prompts[task.prompt]!r} asks. Take it out of one of config.data."
-        "train and config.data.held_out."
-      )
 
 
 def _check_length(

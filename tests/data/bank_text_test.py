@@ -25,7 +25,7 @@ JSON = st.recursive(
   ),
   max_leaves=5,
 )
-WEIGHTS = st.floats(-1e6, 1e6).filter(lambda weight: weight != 0)
+WEIGHTS = st.floats(1e-6, 1e6) | st.floats(-1e6, -1e-6)
 CRITERIA = st.builds(
   base.Criterion,
   TEXT,

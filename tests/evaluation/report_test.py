@@ -13,27 +13,41 @@ SUMMARY = {
   "tasks": 2,
   "length": 12.5,
   "truncated": 0.5,
+  "checked": 0.5,
+  "judged": None,
 }
+STEP = {
+  "step": 0,
+  "rollouts": 32,
+  "missing_rollouts": 0,
+  "groups": 4,
+  "thin_groups": 0,
+  "reward": 0.1,
+}
+
+
+def write(path, records):
+  path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
 @pytest.fixture
 def folder(tmp_path):
-  def write(name, records):
-    lines = [json.dumps(record) + "\n" for record in records]
-    (tmp_path / name).write_text("".join(lines))
-
   later = {**SUMMARY, "score": 0.75}
-  write("evaluation.jsonl", [{"step": 0, **SUMMARY}, {"step": 4, **later}])
   write(
-    "answers.jsonl",
+    tmp_path / "evaluation.jsonl",
+    [{"step": 0, **SUMMARY}, {"step": 4, **later}],
+  )
+  write(
+    tmp_path / "answers.jsonl",
     [
-      {"step": 0, "task": "a", "score": 0.25},
-      {"step": 0, "task": "b", "score": None},
-      {"step": 4, "task": "a", "score": 0.75},
-      {"step": 4, "task": "b", "score": 0.5},
+      {"step": 0, "task": "a", "score": 0.25, "checked": 0.5, "judged": 0},
+      {"step": 0, "task": "b", "score": None, "checked": 0.5, "judged": None},
+      {"step": 4, "task": "a", "score": 0.75, "checked": 0.75, "judged": 1},
+      {"step": 4, "task": "b", "score": 0.5, "checked": 1.0, "judged": 1},
     ],
   )
-  write("metrics.jsonl", [{"step": 0, "reward": 0.1}, {"step": 1, "kl": None}])
+  write(tmp_path / "metrics.jsonl", [STEP, {**STEP, "kl": None}])
+  write(tmp_path / "failures.jsonl", [])
   return tmp_path
 
 
@@ -44,6 +58,29 @@ def test_the_lines_tell_before_after_and_the_paired_change(folder):
   assert after.startswith("after 4 steps: held-out score 0.750")
   # Task b has no score before: only task a can be compared.
   assert change.startswith("change: +0.500 [+0.500, +0.500]")
+
+
+def test_checked_and_judged_criteria_are_told_apart(folder):
+  evaluations = [{"step": step, **SUMMARY, "judged": 0.5} for step in (0, 4)]
+  write(folder / "evaluation.jsonl", evaluations)
+  *_, checked, judged = report.lines(folder)
+  # (0.75 - 0.5 + 1 - 0.5) / 2; of task b no judged score is known before.
+  assert checked.startswith("  by checked criteria alone: +0.375 [")
+  assert judged.startswith("  by judged criteria alone: +1.000 [")
+
+
+def test_what_was_lost_is_told_with_its_reasons(folder):
+  lossy = {**STEP, "missing_rollouts": 2, "thin_groups": 1}
+  write(folder / "metrics.jsonl", [STEP, lossy])
+  reasons = [{"reason": "HTTP 500 (4 tries)"}] * 2 + [{"reason": "cut"}]
+  write(folder / "failures.jsonl", reasons)
+  _, _, _, lost, most, least = report.lines(folder)
+  assert lost == (
+    "lost in training: 2 of 64 rollouts have no reward, 1 of 8 groups were too "
+    "thin to train on (MORE THAN 1 %)"
+  )
+  assert most == "  2 times: HTTP 500 (4 tries)"
+  assert least == "  1 times: cut"
 
 
 def test_a_missing_score_is_nan(folder):

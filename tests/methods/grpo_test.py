@@ -61,7 +61,9 @@ def test_the_state_never_changes():
   key = jax.random.key(0)
   planned, after = made.plan(state, 0, key)
   nothing = np.zeros((0, 3))
-  evidence = base.Evidence(planned, (), nothing, nothing, np.zeros(0), ())
+  evidence = base.Evidence(
+    base.Occasion(0, "train"), planned, (), nothing, nothing, np.zeros(0), ()
+  )
   after = made.learn(after, 0, evidence, fakes.NoProbe(), key)
   after = made.prepare(after, fakes.NoProbe(), key)
   assert after is state

@@ -16,7 +16,7 @@ def _completion():
   )
 
 
-def evidence(text="ok", raw="?"):
+def evidence(text="ok", raw="?", step=7):
   """A guided and a bare rollout of one task, the second not graded whole."""
   bare = (base.Message("user", text),)
   guided = (base.Message("user", text + " Be brief."),)
@@ -54,6 +54,7 @@ def evidence(text="ok", raw="?"):
     base.Failure(slot=0, rollout=1, criterion=None, reason="Late.", raw=""),
   )
   return base.Evidence(
+    occasion=base.Occasion(step, "train"),
     plan=base.Plan(prompts=(bare, guided), slots=(slot,), num_groups=1),
     groups=(group,),
     rewards_PG=group.rewards_G[None],

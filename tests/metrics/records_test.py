@@ -11,9 +11,10 @@ pytestmark = pytest.mark.core
 
 
 def test_a_rollout_is_written_whole():
-  first, second = records.rollouts(7, evidence.evidence(), evidence.bank())
+  first, second = records.rollouts(evidence.evidence(), evidence.bank())
   assert first == {
     "step": 7,
+    "purpose": "train",
     "slot": 0,
     "rollout": 0,
     "task": "t1",
@@ -39,19 +40,18 @@ def test_a_rollout_is_written_whole():
 
 
 def test_a_missing_score_or_reward_is_null():
-  _, second = records.rollouts(7, evidence.evidence(), evidence.bank())
+  _, second = records.rollouts(evidence.evidence(), evidence.bank())
   assert second["reward"] is None
   assert not second["valid"]
   assert [each["score"] for each in second["scores"]] == [1.0, None]
 
 
 def test_a_failure_keeps_task_criterion_reason_and_reply():
-  failures = records.failures(
-    7, evidence.evidence(raw="I think"), evidence.bank()
-  )
+  failures = records.failures(evidence.evidence(raw="I think"), evidence.bank())
   assert list(failures) == [
     {
       "step": 7,
+      "purpose": "train",
       "slot": 0,
       "rollout": 1,
       "task": "t1",
@@ -61,6 +61,7 @@ def test_a_failure_keeps_task_criterion_reason_and_reply():
     },
     {
       "step": 7,
+      "purpose": "train",
       "slot": 0,
       "rollout": 1,
       "task": "t1",

@@ -1,6 +1,7 @@
 import json
 import logging
 import re
+import resource
 
 import hypothesis
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tensorboardX.proto import event_pb2
 
 from hrl_jax.metrics import run_folder
+from tests import messages
 from tests.metrics import evidence
 
 pytestmark = pytest.mark.core
@@ -30,9 +32,9 @@ def _run(path, steps, *, start=0, lengths=None):
     for step in steps:
       metrics = {"reward": step / 3, "kl": jnp.float32(0.1) * step}
       folder.record_step(step, metrics, {"seconds": 1.0})
-      folder.record_rollouts(
-        step, evidence.evidence(f"text {step}"), evidence.bank()
-      )
+      seen = evidence.evidence(f"text {step}", step=step)
+      folder.record_rollouts(seen, evidence.bank())
+      folder.record_failures(seen, evidence.bank())
       folder.record_evaluation(step + 1, {"score": 0.1 * step})
       folder.record_answers(step + 1, [{"task": "t", "score": np.nan}])
       recorded[step + 1] = folder.lengths()
@@ -63,9 +65,9 @@ def test_any_text_comes_back_from_a_line_of_its_own(tmp_path_factory, text):
   path = tmp_path_factory.mktemp("run")
   with run_folder.RunFolder(path) as folder:
     folder.start(0, CONFIG, CONDITIONS, {})
-    folder.record_rollouts(
-      0, evidence.evidence(text, raw=text), evidence.bank()
-    )
+    seen = evidence.evidence(text, raw=text)
+    folder.record_rollouts(seen, evidence.bank())
+    folder.record_failures(seen, evidence.bank())
   written = (path / "rollouts.jsonl").read_bytes()
   assert written.isascii()
   assert written.count(b"\n") == len(written.splitlines()) == 2
@@ -191,3 +193,34 @@ def test_a_folder_in_use_is_refused(tmp_path):
   ):
     run_folder.RunFolder(tmp_path)
   run_folder.RunFolder(tmp_path).close()
+
+
+@pytest.mark.parametrize("inside", ["a_file", "a_file/run", "x" * 300])
+def test_a_folder_that_cannot_be_one_is_refused(tmp_path, inside):
+  (tmp_path / "a_file").write_text("")
+  with pytest.raises(ValueError, match=r"config\.workdir") as caught:
+    run_folder.RunFolder(tmp_path / inside)
+  messages.check_message(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", "3"])
+def test_a_damaged_account_of_the_starts_is_refused(tmp_path, content):
+  (tmp_path / "run.json").write_text(content)
+  with (
+    run_folder.RunFolder(tmp_path) as folder,
+    pytest.raises(ValueError, match="damaged"),
+  ):
+    folder.starts()
+
+
+def test_a_full_disk_is_said_with_the_file(tmp_path):
+  with run_folder.RunFolder(tmp_path) as folder:
+    folder.start(0, CONFIG, CONDITIONS, {})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # As on a full disk: no file may grow beyond 10 bytes.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+    try:
+      with pytest.raises(OSError, match=r"metrics\.jsonl.*make room"):
+        folder.record_step(0, {"reward": 0.5}, {})
+    finally:
+      resource.setrlimit(resource.RLIMIT_FSIZE, before)

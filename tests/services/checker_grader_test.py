@@ -7,6 +7,7 @@ from hrl_jax.services import checker_grader
 
 def request(response, *rubric):
   return base.GradeRequest(
+    occasion=base.Occasion(0, "test"),
     slot=3,
     rollout=1,
     attempt=0,

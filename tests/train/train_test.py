@@ -124,7 +124,12 @@ def test_a_step_runs_without_jit_too(folder):
 def test_without_a_learning_rate_nothing_drifts(folder):
   # open-instruct#1473: the gap between trainer and sampler stays flat.
   found, state = records(
-    folder, **{"optimizer.learning_rate": 0.0, "num_steps": 20}
+    folder,
+    **{
+      "optimizer.learning_rate": 0.0,
+      "num_steps": 20,
+      "loss.measure_kl": True,
+    },
   )
   gaps = [metrics["mismatch_mean"] for _, metrics in found]
   assert max(gaps) < 1e-5

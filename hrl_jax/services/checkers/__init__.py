@@ -8,19 +8,14 @@ give the same score, in any process and any order of calls.
 from collections.abc import Mapping
 from typing import Any
 
-from hrl_jax.services.checkers import contract, if_verifiable, text
+from hrl_jax.services.checkers import bounded, contract, registry
 
 CheckerError = contract.CheckerError
-
-_CHECKERS: Mapping[str, contract.Checker] = {
-  **text.CHECKERS,
-  **if_verifiable.CHECKERS,
-}
 
 
 def names() -> frozenset[str]:
   """Names that a criterion may give."""
-  return frozenset(_CHECKERS)
+  return frozenset(registry.CHECKERS)
 
 
 def arguments(name: str) -> frozenset[str]:
@@ -29,7 +24,7 @@ def arguments(name: str) -> frozenset[str]:
   Raises:
     ValueError: if the name is unknown.
   """
-  return frozenset(_checker(name).kinds)
+  return frozenset(registry.find(name).kinds)
 
 
 def validate(name: str, arguments: Mapping[str, Any]) -> None:
@@ -37,9 +32,15 @@ def validate(name: str, arguments: Mapping[str, Any]) -> None:
 
   Raises:
     ValueError: if the name is unknown, an argument is missing, unknown or of
-      the wrong kind, or something that the checker needs is not installed.
+      the wrong kind, something that the checker needs is not installed, or a
+      regular expression does not end in time.
   """
-  contract.check_arguments(name, _checker(name), arguments)
+  checker = registry.find(name)
+  contract.check_kinds(name, checker, arguments)
+  if checker.has_pattern:
+    bounded.prepare(name, arguments)
+  else:
+    contract.prepare(name, checker, arguments)
 
 
 def check(name: str, response: str, arguments: Mapping[str, Any]) -> float:
@@ -54,26 +55,12 @@ def check(name: str, response: str, arguments: Mapping[str, Any]) -> float:
 
   Raises:
     ValueError: as `validate`.
-    CheckerError: if the checker cannot decide about this response. The score
-      is missing then: it is not zero (H-101).
+    CheckerError: if the checker cannot decide about this response, or not in
+      time. The score is missing then: it is not zero (H-101).
   """
-  validate(name, arguments)
-  if not response.strip():
-    return 0.0
-  try:
-    return float(_checker(name).decide(response, arguments))
-  except Exception as error:
-    raise CheckerError(
-      f"Checker {name!r} cannot decide about a response of {len(response)} "
-      f"characters, {ascii(response)[:80]}: {type(error).__name__}: {error}. "
-      "The score is missing."
-    ) from error
-
-
-def _checker(name: str) -> contract.Checker:
-  if name not in _CHECKERS:
-    raise ValueError(
-      f"Unknown checker {name!r}. hrl_jax.services.checkers.names() lists "
-      f"the {len(_CHECKERS)} known ones."
-    )
-  return _CHECKERS[name]
+  checker = registry.find(name)
+  contract.check_kinds(name, checker, arguments)
+  if checker.has_pattern:
+    return bounded.decide(name, response, arguments)
+  contract.prepare(name, checker, arguments)
+  return registry.decide(name, response, arguments)

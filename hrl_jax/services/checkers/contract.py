@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from hrl_jax.data import jsonl
+
 
 class CheckerError(RuntimeError):
   """A checker could not decide about a response: the score is missing."""
@@ -33,11 +35,14 @@ class Checker(NamedTuple):
       never called with a response of white space alone.
     prepare: `prepare(arguments)` raises ValueError where arguments of the
       right kinds cannot be used all the same.
+    has_pattern: whether an argument is a regular expression, which may never
+      end: `bounded` runs the checker then.
   """
 
   kinds: Mapping[str, Kind]
   decide: Callable[[str, Arguments], bool]
   prepare: Callable[[Arguments], None]
+  has_pattern: bool = False
 
 
 def keyword(
@@ -82,7 +87,7 @@ def _is_pattern(value: Any) -> bool:
     return False
   try:
     re.compile(value)
-  except (re.error, RecursionError, OverflowError):
+  except (re.error, RecursionError, OverflowError, ValueError):
     return False
   return True
 
@@ -91,6 +96,15 @@ def _is_share(value: Any) -> bool:
   is_number = isinstance(value, int | float) and not isinstance(value, bool)
   return is_number and 0 <= value < 1
 
+
+# Over these a repetition inside a repetition shows how long it takes.
+PROBES = (
+  "a first sentence, with a comma. a second one has 2 halves.",
+  "A FIRST SENTENCE, WITH A COMMA. A SECOND ONE HAS 2 HALVES.",
+  *(
+    f"{unit * (58 // len(unit))}\x00" for unit in ("a", "1", " ", "ab ", "a, ")
+  ),
+)
 
 TEXT = Kind("a text that is not empty", _is_text)
 TEXTS = Kind(
@@ -118,22 +132,34 @@ PATTERN = Kind("a regular expression", _is_pattern)
 SHARE = Kind("a number from 0 to below 1", _is_share)
 
 
-def check_arguments(name: str, checker: Checker, arguments: Arguments) -> None:
-  """Raises ValueError unless the arguments are those the checker takes."""
+def check_kinds(name: str, checker: Checker, arguments: Arguments) -> None:
+  """Raises ValueError unless names and kinds of the arguments are right."""
   missing = sorted(checker.kinds.keys() - arguments.keys())
   unknown = sorted(map(str, arguments.keys() - checker.kinds.keys()))
   if missing or unknown:
     raise ValueError(
       f"Checker {name!r} takes exactly the arguments {sorted(checker.kinds)}; "
-      f"missing are {missing}, unknown {unknown}."
+      f"missing are {missing}, unknown {jsonl.shown(unknown)}."
     )
   for key, kind in checker.kinds.items():
     if not kind.accepts(arguments[key]):
       raise ValueError(
         f"Checker {name!r}: {key} must be {kind.meaning}, got "
-        f"{ascii(arguments[key])[:80]}."
+        f"{jsonl.shown(arguments[key])}."
       )
+
+
+def prepare(name: str, checker: Checker, arguments: Arguments) -> None:
+  """Raises ValueError if arguments of the right kinds cannot be used."""
   try:
     checker.prepare(arguments)
   except ValueError as error:
     raise ValueError(f"Checker {name!r}: {error}") from error
+
+
+def undecided(name: str, response: str, reason: str) -> str:
+  """Returns the message of a `CheckerError`."""
+  return (
+    f"Checker {name!r} cannot decide about a response of {len(response)} "
+    f"characters, {jsonl.shown(response)}: {reason}. The score is missing."
+  )

@@ -19,11 +19,12 @@ import json
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import langdetect
 
+from hrl_jax.data import jsonl
 from hrl_jax.services.checkers import contract
 
 
@@ -182,9 +183,23 @@ _HOLDERS = {
   _STOPWORDS: "Install llama-index-core, whose files hold it.",
   _TAGGER: "Put it into a folder that the variable NLTK_DATA names.",
 }
-_PROBE = "a first sentence, with a comma. a second one has 2 halves."
+# The package makes regular expressions of their arguments.
+_WITH_PATTERNS = (
+  "ifeval:keywords:existence",
+  "ifeval:keywords:frequency",
+  "ifeval:keywords:forbidden_words",
+  "ifeval:detectable_format:multiple_sections",
+  "ifeval:detectable_content:postscript",
+)
+
+_PROBES = contract.PROBES[:2]
 
 _loading = threading.Lock()
+
+
+def load() -> None:
+  """Imports the package, which takes seconds."""
+  _registries()
 
 
 def _decide(name: str, response: str, arguments: contract.Arguments) -> bool:
@@ -200,7 +215,16 @@ def _prepare(name: str, arguments: contract.Arguments) -> None:
       f"of {paragraphs} paragraphs there is no number "
       f"{arguments['nth_paragraph']}. Lower nth_paragraph."
     )
-  _instruction(name, json.dumps(arguments, sort_keys=True))
+  for each in (*_one_by_one(arguments), arguments):
+    _instruction(name, json.dumps(each, sort_keys=True))
+
+
+def _one_by_one(arguments: contract.Arguments) -> Iterator[contract.Arguments]:
+  # The package stops at the first keyword that decides, and would meet a
+  # later one that is no regular expression only in some response.
+  for key, value in arguments.items():
+    if isinstance(value, list) and len(value) > 1:
+      yield from ({**arguments, key: [each]} for each in value)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -215,13 +239,14 @@ def _instruction(name: str, arguments: str) -> Any:
     _require_data(_NLTK_DATA.get(name, ()))
     try:
       instruction.build_description(**given)
-      for probe in (_PROBE, _PROBE.upper()):
+      probes = contract.PROBES if name in _WITH_PATTERNS else _PROBES
+      for probe in probes:
         instruction.check_following(probe)
     except Exception as error:
       raise ValueError(
         f"the arguments {arguments[:80]} cannot be used: "
-        f"{type(error).__name__}: {error}. The package takes some texts for "
-        "regular expressions, and knows few languages."
+        f"{type(error).__name__}: {jsonl.shown(str(error))}. The package takes "
+        "some texts for regular expressions, and knows few languages."
       ) from error
   return instruction
 
@@ -270,6 +295,7 @@ def _wrapped(name: str, kinds: Mapping[str, contract.Kind]) -> contract.Checker:
     kinds,
     functools.partial(_decide, name),
     functools.partial(_prepare, name),
+    has_pattern=name in _WITH_PATTERNS,
   )
 
 

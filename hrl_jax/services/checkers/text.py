@@ -10,7 +10,7 @@ import functools
 import re
 import string
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hrl_jax.services.checkers import contract
@@ -152,8 +152,7 @@ def repeats(response: str, size: int, share: float) -> bool:
   Of all runs of `size` words, more than the given share have occurred before
   in the response.
   """
-  words = _words(response)
-  runs = list(zip(*(words[start:] for start in range(size)), strict=False))
+  runs = _runs(_words(response), size)
   return bool(runs) and 1 - len(set(runs)) / len(runs) > share
 
 
@@ -170,6 +169,25 @@ def _words(text: str) -> list[str]:
 
 def _has_word(text: str) -> bool:
   return any(map(str.isalnum, text))
+
+
+def _runs(words: Sequence[str], size: int) -> list[int]:
+  """A number for every run of `size` words, the same for the same words."""
+  if size > len(words):
+    return []
+  # Runs of twice the length are pairs of runs: no run is ever written out,
+  # which would take the memory of size x words.
+  runs, length = _numbered(words), 1
+  while length < size:
+    shift = min(length, size - length)
+    runs = _numbered(zip(runs, runs[shift:], strict=False))
+    length += shift
+  return runs
+
+
+def _numbered(items: Iterable[Hashable]) -> list[int]:
+  numbers: dict[Hashable, int] = {}
+  return [numbers.setdefault(item, len(numbers)) for item in items]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -201,6 +219,11 @@ def _check_count(arguments: Mapping[str, Any]) -> None:
     )
 
 
+def _check_pattern(arguments: Mapping[str, Any]) -> None:
+  for probe in contract.PROBES:
+    contains_pattern(probe, **arguments)
+
+
 _PHRASES = {"phrases": contract.PHRASES}
 _SOME_PHRASES = {**_PHRASES, "count": contract.whole_number(1)}
 _RANGE = {
@@ -218,8 +241,8 @@ CHECKERS = {
   "mentions_in_order": contract.keyword(mentions_in_order, _PHRASES),
   "first_person": contract.keyword(first_person, {}),
   "contains_pattern": contract.keyword(
-    contains_pattern, {"pattern": contract.PATTERN}
-  ),
+    contains_pattern, {"pattern": contract.PATTERN}, _check_pattern
+  )._replace(has_pattern=True),
   "starts_with_any": contract.keyword(starts_with_any, _PHRASES),
   "ends_with_any": contract.keyword(ends_with_any, _PHRASES),
   "ends_with_punctuation": contract.keyword(ends_with_punctuation, {}),

@@ -1,0 +1,1 @@
+"""The judge: a served model that answers criterion by criterion."""

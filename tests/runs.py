@@ -1,0 +1,81 @@
+"""Runs of `main`, in this process or in one of their own."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+
+from hrl_jax import main, train
+from hrl_jax.checkpoint import state as checkpoints
+from hrl_jax.metrics import run_folder
+
+# What a resumed run must repeat bit for bit; timing.jsonl holds the clock.
+REPEATED = (
+  "metrics.jsonl",
+  "rollouts.jsonl",
+  "evaluation.jsonl",
+  "answers.jsonl",
+  "failures.jsonl",
+)
+
+
+class Stop:
+  """Asks to stop once `after` looks at it were answered with no."""
+
+  def __init__(self, after=10**9):
+    self.left = after
+
+  @property
+  def asked(self):
+    self.left -= 1
+    return self.left < 0
+
+
+def run(config, stop=None, resume_anyway=False):
+  with run_folder.RunFolder(config.workdir) as folder:
+    main.run(config, folder, stop or Stop(), resume_anyway=resume_anyway)
+
+
+def logs(workdir):
+  return {
+    name: (pathlib.Path(workdir) / name).read_bytes() for name in REPEATED
+  }
+
+
+def weights(config):
+  folder = pathlib.Path(config.workdir) / "checkpoints"
+  _, state = train.build(config)
+  restored = checkpoints.restore(
+    folder, checkpoints.latest(folder), checkpoints.abstract(state)
+  )
+  return jax.tree.leaves(restored)
+
+
+def start(config_lines, tmp_path, *flags):
+  """A process that runs the config that some lines of Python make.
+
+  Args:
+    config_lines: source that defines `get_config`.
+    tmp_path: where it is written to.
+    flags: further arguments.
+  """
+  script = tmp_path / "config.py"
+  script.write_text(config_lines)
+  root = pathlib.Path(__file__).parents[1]
+  command = [sys.executable, "-m", "hrl_jax.main", "--config", str(script)]
+  cache = jax.config.jax_compilation_cache_dir
+  environment = {
+    **os.environ,
+    "PYTHONPATH": str(root),
+    "JAX_COMPILATION_CACHE_DIR": cache,
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+  }
+  return subprocess.Popen(
+    [*command, *flags],
+    cwd=root,
+    env=environment,
+    stderr=subprocess.PIPE,
+    text=True,
+  )
