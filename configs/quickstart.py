@@ -12,7 +12,8 @@ judged by its own first weights, with "DeepSeekMath" by Shao et al.
 command line, `--config.seed=1`.
 
 Hardware: two CPU cores and 8 GB of memory; 8 minutes. Expected: the held-out
-score rises from 0.59 to 0.69 ... 0.74 (docs/benchmarks.md).
+score rises from 0.52 to 0.60 ... 0.69, that by checked criteria alone from 0.59
+to 0.68 ... 0.76 (docs/benchmarks.md).
 """
 
 import ml_collections
@@ -23,7 +24,7 @@ def get_config() -> ml_collections.ConfigDict:
   """Returns every knob of the run."""
   config = ml_collections.ConfigDict()
   config.seed = 0  # Of all randomness, below 2**32.
-  config.num_steps = 16  # Policy updates.
+  config.num_steps = 12  # Policy updates.
   config.workdir = "runs/quickstart"  # Run again to resume what is in it.
 
   config.model = model = ml_collections.ConfigDict()
@@ -63,7 +64,7 @@ def get_config() -> ml_collections.ConfigDict:
   endpoint.model = "judge"  # As the server calls it.
   endpoint.api_key_variable = config_dict.placeholder(str)
   endpoint.max_in_flight = 64  # Calls.
-  endpoint.attempts = 4  # Of a call.
+  endpoint.attempts = 10  # Of a call; a server takes half a minute to restart.
   endpoint.timeout = 60.0  # Seconds of an attempt.
   endpoint.deadline = 180.0  # Seconds of a call with all its attempts.
 
@@ -87,7 +88,7 @@ def get_config() -> ml_collections.ConfigDict:
   loss.correction_high = 2.0  # Cap of "tis"; above it "mis" masks.
 
   config.optimizer = optimizer = ml_collections.ConfigDict()
-  optimizer.learning_rate = 5e-5
+  optimizer.learning_rate = 7e-5
   optimizer.warmup_steps = 0
   optimizer.schedule = "constant"  # "linear" or "cosine" fall to 0.
   optimizer.b1 = 0.9
@@ -106,10 +107,10 @@ def get_config() -> ml_collections.ConfigDict:
   updates.buckets_per_octave = 4  # Of sizes; more waste less, compile more.
 
   config.evaluation = evaluation = ml_collections.ConfigDict()
-  evaluation.every = 16  # Steps.
+  evaluation.every = 6  # Steps.
   evaluation.max_completion_tokens = 48
 
   config.checkpoint = checkpoint = ml_collections.ConfigDict()
-  checkpoint.every = 8  # Steps; each takes 1.6 GB.
+  checkpoint.every = 6  # Steps; each takes 1.6 GB.
   checkpoint.keep_last = 1  # Beside the best by held-out score.
   return config

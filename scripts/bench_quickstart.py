@@ -3,15 +3,16 @@
   python scripts/bench_quickstart.py --workdir runs/bench_quickstart
 
 Runs that are done already are read, not run again. Prints a table with the
-held-out score before and after for each seed, the paired difference with a
-95 % bootstrap interval over seeds and tasks, and the minutes that each took.
+held-out score by checked criteria before and after for each seed, the minutes
+of the steps and of the whole command, and for the score and each part of it
+the paired difference with a 95 % bootstrap interval over seeds and tasks.
 """
 
 import argparse
-import json
 import pathlib
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -25,31 +26,42 @@ def main() -> None:
   parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
   parser.add_argument("--config", default="configs/quickstart.py")
   arguments, knobs = parser.parse_known_args()
-  before, after = [], []
-  print("| seed | before | after | change | length | minutes of steps |")
-  print("|---|---|---|---|---|---|")
-  for seed in arguments.seeds:
-    folder = arguments.workdir / f"seed_{seed}"
+  print("| seed | before | after | change | length | steps min | all min |")
+  print("|---|---|---|---|---|---|---|")
+  folders = [arguments.workdir / f"seed_{seed}" for seed in arguments.seeds]
+  for seed, folder in zip(arguments.seeds, folders, strict=True):
     command = [sys.executable, "-m", "hrl_jax.main"]
     command += ["--config", arguments.config]
     command += [f"--config.seed={seed}", f"--config.workdir={folder}", *knobs]
+    started = time.monotonic()
     subprocess.run(command, check=True)
+    minutes = (time.monotonic() - started) / 60
     first, *_, last = report.read(folder / "evaluation.jsonl")
-    before.append(report.scores(folder, first["step"]))
-    after.append(report.scores(folder, last["step"]))
     print(
-      f"| {seed} | {first['score']:.3f} | {last['score']:.3f} | "
-      f"{np.nanmean(after[-1] - before[-1]):+.3f} | "
+      f"| {seed} | {first['checked']:.3f} | {last['checked']:.3f} | "
+      f"{last['checked'] - first['checked']:+.3f} | "
       f"{first['length']:.1f} to {last['length']:.1f} | "
-      f"{_minutes(folder):.1f} |"
+      f"{_minutes(folder):.1f} | {minutes:.1f} |",
+      flush=True,
     )
-  change = statistics.paired_interval(np.array(after) - np.array(before))
+  for part in ("checked", "judged", "score"):
+    _print_change(part, [_change_N(folder, part) for folder in folders])
+
+
+def _change_N(folder: pathlib.Path, part: str) -> np.ndarray:
+  """After minus before for each held-out task."""
+  first, *_, last = report.read(folder / "evaluation.jsonl")
+  before_N = report.scores(folder, first["step"], part)
+  return report.scores(folder, last["step"], part) - before_N
+
+
+def _print_change(part: str, differences_SN: list[np.ndarray]) -> None:
+  change = statistics.paired_interval(np.array(differences_SN))
   print(
-    f"\npaired change {change.mean:+.3f} [{change.low:+.3f}, "
-    f"{change.high:+.3f}], 95 % bootstrap over {len(arguments.seeds)} seeds "
-    f"and {len(before[0])} held-out tasks"
+    f"{part}: paired change {change.mean:+.3f} [{change.low:+.3f}, "
+    f"{change.high:+.3f}], 95 % bootstrap over {len(differences_SN)} seeds and "
+    f"{len(differences_SN[0])} held-out tasks"
   )
-  print(json.dumps(change._asdict()))
 
 
 def _minutes(folder: pathlib.Path) -> float:

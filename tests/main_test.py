@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import pathlib
+import resource
 import signal
 import time
 
@@ -69,6 +70,35 @@ def test_what_was_written_after_the_last_checkpoint_is_cut(whole, tmp_path):
     file.write('{"step": 2, "half a li')
   runs.run(config)
   assert runs.logs(config.workdir) == runs.logs(whole.workdir)
+
+
+@pytest.mark.slow
+def test_a_full_disk_in_a_save_costs_nothing_that_was_saved(whole, tmp_path):
+  config = dataclasses.replace(whole, workdir=str(tmp_path / "run"))
+  runs.run(dataclasses.replace(config, num_steps=2))
+  folder = tmp_path / "run" / "checkpoints"
+  assert checkpoints.latest(folder) == 2
+  process = runs.start(
+    "import pathlib\n"
+    "from tests import tiny\n"
+    "get_config = lambda: tiny.config("
+    f"pathlib.Path({str(pathlib.Path(whole.model.path).parent)!r}))\n",
+    tmp_path,
+    f"--config.workdir={config.workdir}",
+    JAX_ENABLE_COMPILATION_CACHE="false",  # Half of an entry breaks others.
+  )
+  # The logs still fit, the arrays of a checkpoint do not.
+  resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (50_000, 50_000))
+  _, said = process.communicate(timeout=240)
+  assert process.returncode == 1
+  assert "make room and run the same command again." in said
+  assert checkpoints.latest(folder) == 2
+  runs.run(config)
+  assert runs.logs(config.workdir) == runs.logs(whole.workdir)
+  for resumed, expected in zip(
+    runs.weights(config), runs.weights(whole), strict=True
+  ):
+    np.testing.assert_array_equal(resumed, expected)
 
 
 def test_another_bank_config_or_model_is_refused(whole, tmp_path):

@@ -53,29 +53,31 @@ def weights(config):
   return jax.tree.leaves(restored)
 
 
-def start(config_lines, tmp_path, *flags):
+def start(config_lines, tmp_path, *flags, **environment):
   """A process that runs the config that some lines of Python make.
 
   Args:
     config_lines: source that defines `get_config`.
     tmp_path: where it is written to.
     flags: further arguments.
+    environment: further variables.
   """
   script = tmp_path / "config.py"
   script.write_text(config_lines)
   root = pathlib.Path(__file__).parents[1]
   command = [sys.executable, "-m", "hrl_jax.main", "--config", str(script)]
   cache = jax.config.jax_compilation_cache_dir
-  environment = {
+  variables = {
     **os.environ,
     "PYTHONPATH": str(root),
     "JAX_COMPILATION_CACHE_DIR": cache,
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+    **environment,
   }
   return subprocess.Popen(
     [*command, *flags],
     cwd=root,
-    env=environment,
+    env=variables,
     stderr=subprocess.PIPE,
     text=True,
   )

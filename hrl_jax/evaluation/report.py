@@ -146,7 +146,9 @@ def _draw(
 ) -> None:
   known = [record for record in metrics if record.get(name) is not None]
   if not known:
-    axis.set_title("not measured")
+    axis.set_axis_off()
+    axis.set_title(f"not measured: {label}", fontsize="medium")
+    return
   axis.plot(
     [record["step"] for record in known],
     [record[name] for record in known],

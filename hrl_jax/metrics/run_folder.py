@@ -8,6 +8,7 @@
   failures.jsonl     a line for everything that was lost, with its reason
   evaluation.jsonl   a line per evaluation
   answers.jsonl      a line per held-out task and evaluation
+  replies.jsonl      an LLM judge's replies, see `services.judge.replies`
   log.txt            what was logged, over all starts; never cut
   tensorboard/       the numbers again, as curves
 

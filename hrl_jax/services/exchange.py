@@ -103,8 +103,7 @@ async def exchange(
       session.request(
         method,
         url,
-        # Bytes over 1 MiB make aiohttp warn that it sends them in one piece.
-        data=None if data is None else io.BytesIO(data),
+        data=_payload(data),
         allow_redirects=False,
       ) as response,
     ):
@@ -122,6 +121,11 @@ async def exchange(
     raise _lost(error, url, bytes(body)) from None
   retry_after_s = _retry_after_s(response.headers.get("Retry-After", ""))
   return Answer(response.status, bytes(body), retry_after_s)
+
+
+def _payload(data: bytes | None) -> bytes | io.BytesIO | None:
+  # Bytes over 1 MiB make aiohttp warn that it sends them in one piece.
+  return io.BytesIO(data) if data and len(data) > 2**20 else data
 
 
 def _lost(error: Exception, url: str, body: bytes) -> ExchangeError:

@@ -56,7 +56,7 @@ class Loop(contextlib.AbstractContextManager):
   def __exit__(self, *_) -> None:
     self.run(self._close())
     self._loop.call_soon_threadsafe(self._loop.stop)
-    self._thread.join()
+    self._thread.join(30.0)
     self._loop.close()
 
   def serve(self, start: Start) -> None:

@@ -113,7 +113,7 @@ def _decoded(text: str) -> Object | None:
   Models write LaTeX into strings: a backslash that escapes nothing in JSON
   stands for itself. No quote or brace changes its meaning by that.
   """
-  if len(text) <= _LONGEST_MENDED:
+  if "\\" in text and len(text) <= _LONGEST_MENDED:
     text = _STRAY_BACKSLASH.sub(r"\g<0>\\", text)
   try:
     return _DECODER.decode(text)

@@ -63,7 +63,7 @@ def criterion_verdict(text: str, *, penalty: bool, cut: bool) -> bool:
       f"no key {wording.key(penalty)!r} in {wording.shown(scan.text)}"
     )
   said = wording.said(scan.prose, penalty)
-  _check_agreement(stated | said, wording.shown(scan.text))
+  _check_agreement(stated | said, scan.text)
   _check_surroundings(scan.text[: last.start], scan.text[last.end :])
   return stated.pop()
 
@@ -179,7 +179,7 @@ def _stated(value: objects.Object, penalty: bool) -> bool | None:
     raise ReplyError(
       f"no key {wording.key(penalty)!r} of its own: {wording.shown(value)}"
     )
-  _check_agreement(own | others, wording.shown(value))
+  _check_agreement(own | others, value)
   return own.pop()
 
 
@@ -246,9 +246,9 @@ def _entry(value: Any, number: int, penalty: bool) -> bool:
   return verdict
 
 
-def _check_agreement(verdicts: set[bool | None], where: str) -> None:
+def _check_agreement(verdicts: set[bool | None], where: Any) -> None:
   if len(verdicts) > 1:
-    raise ReplyError(f"verdicts that disagree: {where}")
+    raise ReplyError(f"verdicts that disagree: {wording.shown(where)}")
 
 
 def _check_surroundings(before: str, after: str) -> None:

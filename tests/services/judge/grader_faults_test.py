@@ -1,3 +1,4 @@
+import contextlib
 import math
 import threading
 import time
@@ -147,3 +148,28 @@ def test_what_was_never_answered_is_asked_again_on_resume(tmp_path):
       assert np.isnan(grade.scores_C).sum() == missing
       kept.close()
   assert len(server.bodies) == 3 + 1 + 1
+
+
+def test_a_judge_that_dies_in_the_middle_costs_what_it_had_not_answered():
+  # verl#7155: neither does the step hang, nor is anything lost in silence.
+  server = fault_server.FaultServer(asking.honest())
+  with contextlib.ExitStack() as running:
+    url = running.enter_context(server)
+    judge = grader.LlmJudge(
+      asking.endpoint(url, deadline_s=1.0), asking.KNOBS, replies.Forgetful()
+    )
+
+    def decoding():
+      yield asking.request(0)
+      limit = time.monotonic() + 5
+      while sum(server.answered.values()) < 3 and time.monotonic() < limit:
+        time.sleep(0.01)
+      running.close()
+      yield asking.request(1)
+
+    started = time.monotonic()
+    grades = {grade.rollout: grade for grade in judge.grade(decoding())}
+  assert time.monotonic() - started < 10
+  np.testing.assert_array_equal(grades[0].scores_C, asking.expected("hello"))
+  assert np.isnan(grades[1].scores_C).all()
+  assert [failure.criterion for failure in grades[1].failures] == [0, 1, 2]
