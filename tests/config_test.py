@@ -29,7 +29,7 @@ def test_quickstart_is_read_as_it_is_written():
   assert config.rollout.group_size == 8
   assert config.data.train == ("package:hrl_jax/data/tasks/train.jsonl",)
   assert config.loss.dual_clip is None
-  assert config.optimizer.learning_rate == 5e-5
+  assert config.optimizer.learning_rate == 7e-5
   written = json.loads(json.dumps(quickstart.get_config().to_dict()))
   assert config_lib.as_dict(config) == written
 
@@ -167,8 +167,8 @@ def test_every_knob_must_be_present():
     ({"updates.micro_batch_tokens": 303}, "= 304 or more"),
     ({"updates.mini_batches": 5}, "tasks_per_step=4 or less"),
     (
-      {"optimizer.schedule": "cosine", "optimizer.warmup_steps": 16},
-      "warmup_steps=16 leaves no step of config.num_steps=16",
+      {"optimizer.schedule": "cosine", "optimizer.warmup_steps": 12},
+      "warmup_steps=12 leaves no step of config.num_steps=12",
     ),
   ],
 )
@@ -179,7 +179,7 @@ def test_knobs_at_odds_are_refused(changes, message):
 
 def test_knobs_that_only_just_agree_are_taken():
   _read({"updates.micro_batch_tokens": 304, "updates.mini_batches": 4})
-  _read({"optimizer.schedule": "cosine", "optimizer.warmup_steps": 15})
+  _read({"optimizer.schedule": "cosine", "optimizer.warmup_steps": 11})
   _read({"rollout.drop_constant": True, "rollout.max_rounds": 2})
 
 
@@ -231,7 +231,7 @@ def test_identity_holds_every_knob_that_changes_a_number():
 def test_the_length_of_a_run_counts_where_something_depends_on_it(changes):
   short = config_lib.identity(_read(changes))
   long = config_lib.identity(_read(changes | {"num_steps": 20}))
-  assert schema.differences(short, long) == ("num_steps: 16 -> 20",)
+  assert schema.differences(short, long) == ("num_steps: 12 -> 20",)
 
 
 def test_identity_survives_json():
