@@ -1,6 +1,6 @@
 """Runs that are killed at any moment, and go on as if nothing had been.
 
-KILLS says how many moments are tried, 4 otherwise.
+KILLS says how many moments are tried, 2 otherwise.
 """
 
 import dataclasses
@@ -16,9 +16,9 @@ from hrl_jax import config as configs
 from tests import judge, runs, tiny
 from tests.services import fault_server
 
-KILLS = int(os.environ.get("KILLS", "4"))
+KILLS = int(os.environ.get("KILLS", "2"))
 # What is under way when a run is killed; "any" is a random moment of it.
-MOMENTS = ("any", "grading", "any", "saving", "any", "logging")
+MOMENTS = ("grading", "any", "saving", "any", "logging", "any")
 CONFIG = """
 import pathlib
 from tests import tiny
