@@ -4,7 +4,7 @@ import hashlib
 import logging
 import pathlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hrl_jax import config as configs
 from hrl_jax import train
@@ -49,9 +49,10 @@ class Saved(NamedTuple):
       ValueError: if the checkpoint is of another run, or made under other
         conditions; nothing has changed then.
     """
-    state, start, lengths = self._restore(state, folder, anyway)
+    found = conditions.gather()
+    state, start, lengths = self._restore(state, folder, found, anyway)
     self.kept.replay(lengths.get(self.kept.name, 0))
-    folder.start(start, configs.as_dict(config), conditions.gather(), lengths)
+    folder.start(start, configs.as_dict(config), found, lengths)
     return state, start
 
   def save(
@@ -75,7 +76,11 @@ class Saved(NamedTuple):
     )
 
   def _restore(
-    self, state: train.State, folder: run_folder.RunFolder, anyway: bool
+    self,
+    state: train.State,
+    folder: run_folder.RunFolder,
+    found: Mapping[str, Any],
+    anyway: bool,
   ) -> tuple[train.State, int, Mapping[str, int]]:
     """The newest state, its step, and the lengths of the files at that step."""
     step = checkpoints.latest(self.path)
@@ -89,9 +94,7 @@ class Saved(NamedTuple):
         "says under which conditions it was made. Bring the file back, or "
         "choose another config.workdir."
       )
-    conditions.check_same(
-      starts[-1]["conditions"], conditions.gather(), allowed=anyway
-    )
+    conditions.check_same(starts[-1]["conditions"], found, allowed=anyway)
     like = checkpoints.abstract(state)
     del state
     document = checkpoints.read_document(self.path, step)

@@ -19,11 +19,6 @@ from tests.services import fault_server
 KILLS = int(os.environ.get("KILLS", "2"))
 # What is under way when a run is killed; "any" is a random moment of it.
 MOMENTS = ("grading", "any", "saving", "any", "logging", "any")
-CONFIG = """
-import pathlib
-from tests import tiny
-get_config = lambda: tiny.judged_config(pathlib.Path({folder!r}), {url!r})
-"""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +36,7 @@ def whole(tmp_path_factory):
 
 def begin(folder, tmp_path, url):
   return runs.start(
-    CONFIG.format(folder=str(folder), url=url),
+    f"tiny.judged_config(Path({str(folder)!r}), {url!r})",
     tmp_path,
     f"--config.workdir={tmp_path / 'run'}",
   )

@@ -79,10 +79,7 @@ def test_a_full_disk_in_a_save_costs_nothing_that_was_saved(whole, tmp_path):
   folder = tmp_path / "run" / "checkpoints"
   assert checkpoints.latest(folder) == 2
   process = runs.start(
-    "import pathlib\n"
-    "from tests import tiny\n"
-    "get_config = lambda: tiny.config("
-    f"pathlib.Path({str(pathlib.Path(whole.model.path).parent)!r}))\n",
+    f"tiny.config(Path({str(pathlib.Path(whole.model.path).parent)!r}))",
     tmp_path,
     f"--config.workdir={config.workdir}",
     JAX_ENABLE_COMPILATION_CACHE="false",  # Half of an entry breaks others.
@@ -137,9 +134,7 @@ def test_sigterm_saves_and_exits_with_zero(whole, tmp_path):
   folder = pathlib.Path(whole.model.path).parent
   workdir = tmp_path / "run"
   process = runs.start(
-    "import pathlib\n"
-    "from tests import tiny\n"
-    f"get_config = lambda: tiny.config(pathlib.Path({str(folder)!r}))\n",
+    f"tiny.config(Path({str(folder)!r}))",
     tmp_path,
     f"--config.workdir={workdir}",
     "--config.num_steps=100000",
@@ -164,10 +159,7 @@ def test_a_judge_that_is_not_there_is_one_paragraph(whole, tmp_path):
   with fault_server.FaultServer(lambda body: "") as url:
     pass  # Nobody listens there any more.
   process = runs.start(
-    "import pathlib\n"
-    "from tests import tiny\n"
-    "get_config = lambda: tiny.judged_config("
-    f"pathlib.Path({str(folder)!r}), {url!r})\n",
+    f"tiny.judged_config(Path({str(folder)!r}), {url!r})",
     tmp_path,
     f"--config.workdir={tmp_path / 'run'}",
   )

@@ -53,17 +53,21 @@ def weights(config):
   return jax.tree.leaves(restored)
 
 
-def start(config_lines, tmp_path, *flags, **environment):
-  """A process that runs the config that some lines of Python make.
+def start(made, tmp_path, *flags, **environment):
+  """A process that runs a config.
 
   Args:
-    config_lines: source that defines `get_config`.
-    tmp_path: where it is written to.
+    made: source of an expression that makes it, with `tiny` and `Path`.
+    tmp_path: where the config file is written to.
     flags: further arguments.
     environment: further variables.
   """
   script = tmp_path / "config.py"
-  script.write_text(config_lines)
+  script.write_text(
+    "from pathlib import Path\n"
+    "from tests import tiny\n"
+    f"get_config = lambda: {made}\n"
+  )
   root = pathlib.Path(__file__).parents[1]
   command = [sys.executable, "-m", "hrl_jax.main", "--config", str(script)]
   cache = jax.config.jax_compilation_cache_dir

@@ -59,9 +59,19 @@ def causal_row(
   mask_T: Bool[Array, " T"],
 ) -> Float[Array, "T H head"]:
   """One row over itself, causally, with its padding masked."""
+  return row(q_THD, k_TKD, v_TKD, causal(len(mask_T)) & mask_T[None])
+
+
+def row(
+  q_THD: Float[Array, "T H head"],
+  k_TKD: Float[Array, "T K head"],
+  v_TKD: Float[Array, "T K head"],
+  visible_TT: Bool[Array, "T T"],
+) -> Float[Array, "T H head"]:
+  """One row over itself; a token (left) looks where the mask is True."""
   q = heads_first(q_THD, k_TKD.shape[1])
   k_KTD, v_KTD = (jnp.moveaxis(part, 1, 0) for part in (k_TKD, v_TKD))
-  mask = (causal(len(mask_T)) & mask_T[None])[None, :, None, :]
+  mask = visible_TT[None, :, None, :]
   (weights,) = softmax([scores("ktgd,ksd->ktgs", q, k_KTD, mask)], v_TKD.dtype)
   mixed = jnp.einsum("ktgs,ksd->ktgd", weights, v_KTD)
   return jnp.moveaxis(mixed, 0, 1).reshape(q_THD.shape)

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from hrl_jax.model import attention, decoder, specification
 from kernels.linear_logprobs import linear_logprobs
@@ -162,7 +162,7 @@ def make_logprobs(
   def logprobs(params: decoder.Params, tree: Tree) -> Float[Array, " F"]:
     params = jax.tree.map(lambda leaf: leaf.astype(dtype), params)
     layout = attention.Layout(
-      tree.positions_F, lambda q, k, v: _attend(q, k, v, tree.visible_FF)
+      tree.positions_F, lambda q, k, v: attention.row(q, k, v, tree.visible_FF)
     )
     hidden_FD = decoder.hidden(config, params, tree.tokens_F, layout)
     logprobs_F, _ = linear_logprobs(
@@ -175,19 +175,3 @@ def make_logprobs(
     return jnp.where(tree.positions_F > 0, logprobs_F, 0.0)
 
   return jax.jit(logprobs)
-
-
-def _attend(
-  q_FHD: Float[Array, "F H head"],
-  k_FKD: Float[Array, "F K head"],
-  v_FKD: Float[Array, "F K head"],
-  visible_FF: Bool[Array, "F F"],
-) -> Float[Array, "F H head"]:
-  q = attention.heads_first(q_FHD, k_FKD.shape[1])
-  k_KFD, v_KFD = (jnp.moveaxis(part, 1, 0) for part in (k_FKD, v_FKD))
-  mask = visible_FF[None, :, None, :]
-  (weights,) = attention.softmax(
-    [attention.scores("kfgd,ksd->kfgs", q, k_KFD, mask)], v_FKD.dtype
-  )
-  mixed = jnp.einsum("kfgs,ksd->kfgd", weights, v_KFD)
-  return jnp.moveaxis(mixed, 0, 1).reshape(q_FHD.shape)

@@ -129,13 +129,7 @@ def build(
       ddof=config.credit.ddof,
       epsilon=config.credit.epsilon,
     ),
-    update=update.make(
-      row_logprobs,
-      optimiser,
-      objective=make_objective(config.loss),
-      aggregation=config.loss.aggregation,
-      max_tokens=config.rollout.max_completion_tokens,
-    ),
+    update=_update(config, row_logprobs, optimiser),
     logprobs=update.make_logprobs(row_logprobs),
     reference=first if has_reference else None,
   )
@@ -250,6 +244,18 @@ def _sampling(
     top_k=config.rollout.top_k,
     max_tokens=config.rollout.max_completion_tokens,
     stop_ids=tokenizer.stop_ids,
+  )
+
+
+def _update(
+  config: configs.Config, row_logprobs: update.RowLogprobs, optimiser: Any
+) -> Callable[..., Any]:
+  return update.make(
+    row_logprobs,
+    optimiser,
+    objective=make_objective(config.loss),
+    aggregation=config.loss.aggregation,
+    max_tokens=config.rollout.max_completion_tokens,
   )
 
 

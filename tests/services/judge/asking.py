@@ -4,8 +4,8 @@ import itertools
 import json
 
 from hrl_jax import base
-from hrl_jax.services import chat
 from hrl_jax.services.judge import grader
+from tests.services import calls
 
 GOOD = base.Criterion("Greets.", 2.0)
 LONG = base.Criterion("Is long.", 1.0)
@@ -15,16 +15,9 @@ KNOBS = grader.Knobs("criterion", True, 0.6, 256, 20.0)
 
 
 def endpoint(url, **changes):
-  values = dict(
-    url=url,
-    model="judge",
-    api_key=None,
-    max_in_flight=8,
-    attempts=2,
-    timeout_s=1.0,
-    deadline_s=3.0,
-  )
-  return chat.Endpoint(**{**values, **changes})
+  """Of few calls that give up soon."""
+  soon = dict(max_in_flight=8, attempts=2, timeout_s=1.0, deadline_s=3.0)
+  return calls.endpoint(url, **soon | changes)
 
 
 def request(rollout=0, response="hello", slot=0, attempt=0, rubric=RUBRIC):
