@@ -170,6 +170,16 @@ def test_every_knob_must_be_present():
       {"optimizer.schedule": "cosine", "optimizer.warmup_steps": 12},
       "warmup_steps=12 leaves no step of config.num_steps=12",
     ),
+    ({"workdir": " "}, "config.workdir is empty"),
+    ({"judge.endpoint.timeout": 181.0}, "timeout=181.0 of one try is more"),
+    (
+      {"judge.kind": "llm", "judge.endpoint.url": "ftp://here"},
+      "'ftp://here' is no address",
+    ),
+    (
+      {"judge.kind": "llm", "judge.endpoint.model": ""},
+      "config.judge.endpoint.model is empty",
+    ),
   ],
 )
 def test_knobs_at_odds_are_refused(changes, message):

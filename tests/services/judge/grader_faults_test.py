@@ -173,3 +173,23 @@ def test_a_judge_that_dies_in_the_middle_costs_what_it_had_not_answered():
   np.testing.assert_array_equal(grades[0].scores_C, asking.expected("hello"))
   assert np.isnan(grades[1].scores_C).all()
   assert [failure.criterion for failure in grades[1].failures] == [0, 1, 2]
+
+
+def test_calls_that_had_not_begun_are_given_up_too():
+  # Two are stuck at a time; all the others still wait for their turn.
+  server = fault_server.FaultServer(
+    asking.honest(), lambda body, arrival: "stuck"
+  )
+  with server as url:
+    judge = grader.LlmJudge(
+      asking.endpoint(url, max_in_flight=2, timeout_s=60.0, deadline_s=60.0),
+      asking.KNOBS._replace(deadline=0.5),
+      replies.Forgetful(),
+    )
+    started = time.monotonic()
+    grades = list(judge.grade(map(asking.request, range(40))))
+  assert time.monotonic() - started < 10
+  assert len(grades) == 40
+  for grade in grades:
+    assert np.isnan(grade.scores_C).all()
+    assert [failure.criterion for failure in grade.failures] == [0, 1, 2]
