@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 KINDS = (
   "refused",
@@ -115,35 +115,46 @@ class FaultServer:
     self._port = 0
     self._refusing = 0
     self._tasks: set[asyncio.Task] = set()
-    await self._listen()
+    self._listen()
     started.set()
     await self._stop.wait()
-    self._listener.close()
-    # Also those that were accepted in the last moment.
-    for _ in range(3):
-      for task in self._tasks:
-        task.cancel()
-      await asyncio.gather(*self._tasks, return_exceptions=True)
-      await asyncio.sleep(0.001)
+    self._close()
+    await asyncio.sleep(0)  # Those that were accepted last begin.
+    for task in self._tasks:
+      task.cancel()
+    await asyncio.gather(*self._tasks, return_exceptions=True)
 
-  async def _listen(self) -> None:
-    # Known before it serves: whoever ends this in between can close it.
-    self._listener = await asyncio.start_server(
-      self._connected,
-      "127.0.0.1",
-      self._port,
-      backlog=1024,
-      start_serving=False,
+  def _listen(self) -> None:
+    # Not `asyncio.start_server`: if it is closed between an accepted
+    # connection and its transport, nobody closes that connection.
+    self._listener = socket.create_server(
+      ("127.0.0.1", self._port), backlog=1024
     )
-    await self._listener.start_serving()
-    self._port = self._listener.sockets[0].getsockname()[1]
+    self._listener.setblocking(False)
+    self._port = self._listener.getsockname()[1]
+    self._loop.add_reader(self._listener, self._accept)
 
-  async def _connected(
-    self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-  ) -> None:
-    self._tasks.add(asyncio.current_task())
+  def _close(self) -> None:
+    if self._listener.fileno() == -1:
+      return
+    self._loop.remove_reader(self._listener)
+    self._listener.close()
+
+  def _accept(self) -> None:
+    with contextlib.suppress(BlockingIOError):
+      while True:
+        self._start(self._connected(self._listener.accept()[0]))
+
+  def _start(self, coroutine: Coroutine[None, None, None]) -> None:
+    task = self._loop.create_task(coroutine)
+    self._tasks.add(task)
+    task.add_done_callback(self._tasks.discard)
+
+  async def _connected(self, client: socket.socket) -> None:
     self.connections += 1
+    writer = None
     try:
+      reader, writer = await asyncio.open_connection(sock=client)
       while await self._serve(_Connection(reader, writer)):
         pass
       writer.close()
@@ -153,8 +164,8 @@ class FaultServer:
     except Exception as error:
       self._error = error
     finally:
-      writer.transport.abort()
-      self._tasks.discard(asyncio.current_task())
+      if writer is not None:
+        writer.transport.abort()
 
   async def _serve(self, connection: "_Connection") -> bool:
     """Answers one request; whether the connection stays open."""
@@ -206,7 +217,7 @@ class FaultServer:
     content = self._answer(body)
     match kind:
       case "refused":
-        self._tasks.add(asyncio.create_task(self._refuse(0.05)))
+        self._start(self._refuse(0.05))
         return False
       case "reset":
         # Lingering for no time closes with a reset.
@@ -242,12 +253,12 @@ class FaultServer:
   async def _refuse(self, seconds: float) -> None:
     """Listens to nobody for a while, then on the same port again."""
     self._refusing += 1
-    self._listener.close()
+    self._close()
     await asyncio.sleep(seconds)
     self._refusing -= 1
-    while not self._refusing and not self._listener.is_serving():
+    while not self._refusing and self._listener.fileno() == -1:
       try:
-        await self._listen()
+        self._listen()
       except OSError:
         await asyncio.sleep(0.01)
 
