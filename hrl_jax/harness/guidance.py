@@ -1,4 +1,4 @@
-"""Guidance as a rollout sees it: fields in tags, after the task (H-37, H-40)."""
+"""Guidance as a rollout sees it: tagged fields after the task (H-37, H-40)."""
 
 from collections.abc import Mapping, Sequence
 

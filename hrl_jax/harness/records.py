@@ -37,6 +37,7 @@ class Version(_Record):
     cid: of its lineage, unique in the bank: "<task>#<number>".
     version: counts the wordings of a lineage, from 0.
     text: the statement.
+    sign: of its weight, which never flips (H-43): 1, or -1 for a penalty.
     origin: how the lineage began.
     parents: lineages that it came from: sources of a merge, the split one, or
       the archived one that is restored.
@@ -48,6 +49,7 @@ class Version(_Record):
   cid: str
   version: int
   text: str
+  sign: Literal[1, -1]
   origin: Literal["seed", "create", "split", "merge", "restore"]
   parents: tuple[str, ...] = ()
   step: int = -1
@@ -371,11 +373,21 @@ class Decision(_Record):
 
 
 class Update(_Record, tag_field="record", tag="update"):
-  """A candidate, its measurement and the decision."""
+  """A candidate, its measurement and the decision.
+
+  Attributes:
+    candidate: what was proposed.
+    measurement: what it did.
+    decision: what became of it.
+    made: wordings that an accepted rubric candidate brought into the rubric.
+    retired: wordings that it took out.
+  """
 
   candidate: Candidate
   measurement: Measurement
   decision: Decision
+  made: tuple[Version, ...] = ()
+  retired: tuple[Target, ...] = ()
 
 
 class Removal(_Record, tag_field="record", tag="removal"):
