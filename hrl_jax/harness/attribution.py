@@ -1,0 +1,311 @@
+"""Labels of criteria: what is computed, and what of an answer is believed.
+
+Reach and training stage are computed from the records (rules 1 and 2 of H-62),
+always in the desired form (H-61): a penalty that is never triggered is met.
+Only reward hacking is asked (rule 3), and an accusation counts only if its
+quotes are there. No answer overrides a computed label.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from hrl_jax.harness import cases, history, records
+
+
+class Knobs(NamedTuple):
+  """Choices of the attributor.
+
+  Attributes:
+    saturated_records: earlier records that must be full too, for saturated.
+    reach_counts_guided: whether rollouts that saw a field for a criterion count
+      as having reached it.
+    computed_confidence: of a label that is computed, when it is new (H-63).
+    mass_below_level: whether a task is saturated only if its mass is also at
+      most the next level and the median of the two records before (H-34).
+  """
+
+  saturated_records: int
+  reach_counts_guided: bool
+  computed_confidence: float
+  mass_below_level: bool
+
+
+class Standing(NamedTuple):
+  """A criterion over all rollouts of a draw.
+
+  Attributes:
+    target: its name.
+    reached: valid rollouts that reach the desired form, as a sum of scores.
+    valid: rollouts that count.
+  """
+
+  target: records.Target
+  reached: float
+  valid: int
+
+
+def standings(groups: Sequence[history.Seen]) -> tuple[Standing, ...]:
+  """The criteria over the stacked groups of a draw (H-60).
+
+  Args:
+    groups: of one task and one rubric; thin ones are passed over.
+
+  Returns:
+    One per criterion, none if every group is thin (H-65).
+  """
+  thick = [group for group in groups if not group.is_thin]
+  if not thick:
+    return ()
+  valid = sum(group.valid for group in thick)
+  columns = zip(*(group.tallies for group in thick), strict=True)
+  return tuple(
+    Standing(column[0].target, sum(tally.reached for tally in column), valid)
+    for column in columns
+  )
+
+
+def computed(
+  groups: Sequence[history.Seen], before: history.History, knobs: Knobs
+) -> tuple[records.Label, ...]:
+  """The labels that rules give; separating criteria are "agree" so far.
+
+  Args:
+    groups: of this draw, of one task and one rubric.
+    before: the task's history, without this draw.
+    knobs: choices.
+  """
+  return tuple(
+    _label(standing, before, knobs) for standing in standings(groups)
+  )
+
+
+def with_answers(
+  labels: Sequence[records.Label],
+  before: history.History,
+  case: cases.Case,
+  answer: cases.Attribution,
+) -> tuple[tuple[records.Label, ...], tuple[str, ...]]:
+  """Labels with what a role answered, as far as it holds.
+
+  Args:
+    labels: of `computed`.
+    before: the task's history, without this draw.
+    case: that was shown.
+    answer: to it.
+
+  Returns:
+    The labels, and a line for everything that was not believed.
+  """
+  views = {view.target: view for view in case.criteria}
+  suspicions = {each.target: each for each in answer.suspicions}
+  generic = dict(answer.generic)
+  problems = list(answer.problems)
+  result = []
+  for label in labels:
+    view = views[label.target]
+    if label.reason == "separates" and label.target in suspicions:
+      suspicion = suspicions[label.target]
+      if trouble := unsupported(suspicion, view, case.responses):
+        problems.append(f"{label.target[0]}: {trouble}")
+        label = msgspec.structs.replace(label, reason="unsupported")
+      else:
+        label = _spurious(label, before, suspicion)
+    elif label.target in generic and view in case.full():
+      quotes = generic[label.target]
+      if trouble := misquoted(quotes, case.responses):
+        problems.append(f"{label.target[0]}: {trouble}")
+      else:
+        label = msgspec.structs.replace(label, is_generic=True, quotes=quotes)
+    result.append(label)
+  return tuple(result), tuple(problems)
+
+
+def with_wording(
+  labels: Sequence[records.Label], case: cases.Case, answer: cases.Wording
+) -> tuple[tuple[records.Label, ...], tuple[str, ...]]:
+  """Labels with the phrases that let a surface form pass (H-64).
+
+  A phrase that does not stand in its criterion is not believed.
+
+  Returns:
+    The labels, and a line for every such phrase.
+  """
+  texts = {view.target: view.text for view in case.criteria}
+  problems = list(answer.problems)
+  result = []
+  for label in labels:
+    phrase = answer.phrases.get(label.target)
+    if phrase and phrase in texts[label.target]:
+      label = msgspec.structs.replace(label, wording=phrase)
+    elif phrase is not None:
+      problems.append(
+        f"{label.target[0]}: its wording does not hold {phrase[:80]!r}"
+      )
+    result.append(label)
+  return tuple(result), tuple(problems)
+
+
+def unsupported(
+  suspicion: cases.Suspicion,
+  view: cases.CriterionView,
+  responses: Sequence[str],
+) -> str:
+  """Why a suspicion is not believed, empty if it is.
+
+  It needs quotes, word for word, of two satisfying rollouts, or of the only
+  one, and of none that fails.
+  """
+  if trouble := misquoted(suspicion.quotes, responses):
+    return trouble
+  satisfying = {i for i, met in enumerate(view.met) if met}
+  if view.points < 0:
+    # A penalty is satisfied where its behaviour is absent.
+    satisfying = {i for i, met in enumerate(view.met) if met is False}
+  quoted = {quote.rollout for quote in suspicion.quotes}
+  if quoted - satisfying:
+    return f"quotes rollout {min(quoted - satisfying)}, which does not satisfy"
+  needed = min(2, len(satisfying))
+  if len(quoted) < needed:
+    return f"quotes {len(quoted)} satisfying rollouts, {needed} are needed"
+  failing = [
+    responses[i]
+    for i, met in enumerate(view.met)
+    if met is not None and i not in satisfying
+  ]
+  for quote in suspicion.quotes:
+    if any(quote.text in response for response in failing):
+      return f"{quote.text[:80]!r} stands in a failing rollout too"
+  return ""
+
+
+def misquoted(quotes: Sequence[records.Quote], responses: Sequence[str]) -> str:
+  """Which quote is not there word for word, empty if all are."""
+  for quote in quotes:
+    if not 0 <= quote.rollout < len(responses):
+      return f"quotes rollout {quote.rollout}, which is not there"
+    if not quote.text.strip() or quote.text not in responses[quote.rollout]:
+      return f"rollout {quote.rollout} does not hold {quote.text[:80]!r}"
+  return ""
+
+
+def is_saturated(
+  labels: Sequence[records.Label],
+  mass: float | None,
+  before: history.History,
+  *,
+  last_mass: float,
+  next_level: float | None,
+  knobs: Knobs,
+) -> bool:
+  """Whether the task is diagnosed as saturated (H-34).
+
+  Args:
+    labels: of this draw.
+    mass: discriminative mass of the draw's first group, None if it is thin.
+    before: the task's history, without this draw.
+    last_mass: mass at the last change of the level, NaN if not known.
+    next_level: weight of the level below, None at the lowest.
+    knobs: choices.
+  """
+  if mass is None or not any(each.name == "saturated" for each in labels):
+    return False
+  # False where the last mass is not known.
+  if not mass < last_mass:
+    return False
+  if not knobs.mass_below_level:
+    return True
+  recent = [each.mass for each in before.draws() if each.mass is not None][-2:]
+  median = sum(recent) / len(recent) if recent else mass
+  return next_level is not None and mass <= min(next_level, median)
+
+
+def _label(
+  standing: Standing, before: history.History, knobs: Knobs
+) -> records.Label:
+  name, reason, evidence = _rule(standing, before, knobs)
+  route: records.Interface | None = "rollout" if name == "blind" else None
+  persistence = _persistence(standing.target, name, before)
+  return records.Label(
+    target=standing.target,
+    name=name,
+    reason=reason,
+    route=route,
+    is_generic=False,
+    wording=None,
+    quotes=(),
+    confidence=_confidence(knobs.computed_confidence, persistence),
+    persistence=persistence,
+    evidence=evidence,
+  )
+
+
+def _rule(
+  standing: Standing, before: history.History, knobs: Knobs
+) -> tuple[records.LabelName, str, tuple[str, ...]]:
+  """Label, reason and the records behind it, by rules 1 and 2 of H-62."""
+  earlier = [
+    (seen, tally)
+    for seen in before.seen
+    if not seen.is_thin
+    for tally in seen.tallies
+    if tally.target == standing.target
+  ]
+  if standing.reached == 0:
+    reached = [
+      seen.id
+      for seen, tally in earlier
+      if (tally.reached if knobs.reach_counts_guided else tally.unguided) > 0
+    ]
+    if reached:
+      return "agree", "noise", (reached[-1],)
+    if not earlier:
+      return "agree", "no_history", ()
+    return "blind", "never_met", tuple(seen.id for seen, _ in earlier[-4:])
+  if standing.reached == standing.valid:
+    recent = [pair for pair in earlier if pair[0].kind != "probe"]
+    recent = recent[-knobs.saturated_records :]
+    evidence = tuple(seen.id for seen, _ in recent)
+    if len(recent) == knobs.saturated_records and all(
+      tally.reached == seen.valid for seen, tally in recent
+    ):
+      return "saturated", "full", evidence
+    return "agree", "not_yet", evidence
+  return "agree", "separates", ()
+
+
+def _spurious(
+  label: records.Label, before: history.History, suspicion: cases.Suspicion
+) -> records.Label:
+  persistence = _persistence(label.target, "spurious", before)
+  return msgspec.structs.replace(
+    label,
+    name="spurious",
+    reason=suspicion.pattern,
+    route="rubric",
+    quotes=suspicion.quotes,
+    confidence=_confidence(suspicion.confidence, persistence),
+    persistence=persistence,
+  )
+
+
+def _persistence(
+  target: records.Target, name: records.LabelName, before: history.History
+) -> int:
+  """Draws in a row, this one included, with this label at this version."""
+  by_step: dict[int, list[records.LabelName | None]] = {}
+  for seen in before.draws():
+    named = [tally.label for tally in seen.tallies if tally.target == target]
+    by_step[seen.step] = named
+  count = 1
+  for step in reversed(sorted(by_step)):
+    if by_step[step] != [name]:
+      break
+    count += 1
+  return count
+
+
+def _confidence(first: float, persistence: int) -> float:
+  """Confidence grows towards 1 as a label persists (H-63)."""
+  return 1.0 - (1.0 - first) * 2.0 ** -(persistence - 1)
