@@ -118,47 +118,48 @@ def gather(
   return evidences.evidence(occasion, plan, kept, dropped, failures)
 
 
-def regrade(
-  plan: base.Plan,
-  group: base.Group,
+def grade(
+  submissions: Sequence[protocols.Submission],
   world: World,
-  rubric: base.Rubric,
   *,
   occasion: base.Occasion,
-  attempt: int,
-) -> base.Evidence:
-  """Grades the rollouts of a recorded group anew, under another rubric.
+) -> tuple[tuple[np.ndarray, ...], base.Evidence]:
+  """Grades responses that a method hands in.
 
   Args:
-    plan: the group's plan.
-    group: its rollouts are kept as they are.
+    submissions: what to grade.
     world: whose grader is asked.
-    rubric: the criteria.
-    occasion: when, and what for.
-    attempt: counts the gradings of one group; never 0, which is the step's.
+    occasion: no two of a run are alike.
 
   Returns:
-    The one group, and what was lost.
+    Of each `[C]` scores, NaN where missing; and evidence without groups, which
+    names what was lost: a slot of its plan is a submission.
   """
-  slot = plan.slots[group.slot]._replace(rubric=rubric)
-  slots = list(plan.slots)
-  slots[group.slot] = slot
-  plan = plan._replace(slots=tuple(slots))
-  graded: evidences.Graded = {
-    (group.slot, rollout.index): (rollout, None) for rollout in group.rollouts
-  }
-  requests = (
-    _grade_request(plan, rollout, occasion, attempt)
-    for rollout in group.rollouts
-    if rollout.completion.finish != "abort"
+  plan = base.Plan(
+    prompts=tuple(each.prompt for each in submissions),
+    slots=tuple(
+      base.Slot(each.task, index, 1.0, each.rubric, (index,), (index,))
+      for index, each in enumerate(submissions)
+    ),
+    num_groups=len(submissions),
   )
-  failures = _grade(requests, world.grader, graded)
-  return evidences.evidence(
-    occasion,
-    plan,
-    kept=[*evidences.groups(plan, [group.slot], graded)],
-    dropped=[],
-    failures=failures,
+  requests = [
+    base.GradeRequest(
+      occasion=occasion,
+      slot=index,
+      rollout=0,
+      attempt=1,  # 0 is the step's own grading.
+      prompt=each.prompt,
+      response=each.response,
+      rubric=each.rubric,
+    )
+    for index, each in enumerate(submissions)
+  ]
+  grades = {each.slot: each for each in world.grader.grade(requests)}
+  lost = [failure for each in grades.values() for failure in each.failures]
+  return (
+    tuple(grades[index].scores_C for index in range(len(submissions))),
+    evidences.evidence(occasion, plan, kept=[], dropped=[], failures=lost),
   )
 
 
@@ -206,7 +207,7 @@ def _sample_and_grade(
           base.Failure(slot, index, None, "the engine aborted the rollout")
         )
       else:
-        yield _grade_request(plan, rollout, occasion, attempt=0)
+        yield _grade_request(plan, rollout, occasion)
 
   failures += _grade(finished(), world.grader, graded)
   return graded, failures
@@ -227,14 +228,14 @@ def _grade(
 
 
 def _grade_request(
-  plan: base.Plan, rollout: base.Rollout, occasion: base.Occasion, attempt: int
+  plan: base.Plan, rollout: base.Rollout, occasion: base.Occasion
 ) -> base.GradeRequest:
   slot = plan.slots[rollout.slot]
   return base.GradeRequest(
     occasion=occasion,
     slot=rollout.slot,
     rollout=rollout.index,
-    attempt=attempt,
+    attempt=0,
     prompt=plan.prompts[slot.bare],
     response=rollout.text,
     rubric=slot.rubric,

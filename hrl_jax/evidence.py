@@ -47,7 +47,7 @@ def groups(
 
 
 def _stacked(values: Sequence[np.ndarray], plan: base.Plan) -> np.ndarray:
-  size = len(plan.slots[0].sampled_under)
+  size = len(plan.slots[0].sampled_under) if plan.slots else 0
   return np.array(values, np.float64).reshape(len(values), size)
 
 

@@ -1,9 +1,10 @@
 """What the trainer asks of the outside world, and what a method is."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import numpy as np
 
 from hrl_jax import base
 
@@ -40,6 +41,22 @@ class Grader(Protocol):
     ...
 
 
+class Submission(NamedTuple):
+  """A response that a method wants graded, beside the step's own gradings.
+
+  Attributes:
+    task: index of the task in the bank.
+    prompt: of the task, without guidance.
+    response: the text under judgement.
+    rubric: the criteria to grade it by.
+  """
+
+  task: int
+  prompt: base.Conversation
+  response: str
+  rubric: base.Rubric
+
+
 @runtime_checkable
 class Probe(Protocol):
   """Measures on the weights that made the recorded groups (theta_t)."""
@@ -48,29 +65,47 @@ class Probe(Protocol):
     """Samples and grades fresh groups; nothing of it is ever trained on."""
     ...
 
-  def regrade(
-    self, plan: base.Plan, group: base.Group, rubric: base.Rubric, attempt: int
-  ) -> base.Evidence:
-    """Grades recorded rollouts anew under a rubric; one group comes back."""
+  def grade(
+    self, submissions: Sequence[Submission], purpose: str
+  ) -> Sequence[np.ndarray]:
+    """Grades responses anew; no grading of the step is taken for it (H-116).
+
+    Args:
+      submissions: what to grade.
+      purpose: a word that no other call of this step has.
+
+    Returns:
+      Of each, `[C]` float64 scores in [0, 1], NaN where missing.
+    """
     ...
 
 
 class Method(NamedTuple):
-  """A training recipe: four functions over one immutable state.
+  """A training recipe: a few functions over one immutable state.
 
-  The state is a pytree of host arrays (text beside them in a static field);
-  no function changes it in place.
+  The state is a pytree of host arrays (text beside them in static fields); no
+  function changes it in place.
 
   Attributes:
     init: `init(bank) -> state`.
     prepare: `prepare(state, probe, key) -> state`: the cold start; the
       identity where a method has none.
     plan: `plan(state, step, key) -> (Plan, state)`: scheduled changes, draws.
-    learn: `learn(state, step, evidence, probe, key) -> state`: measures at
-      theta_t; what it accepts holds from the next step on.
+    learn: `learn(state, step, evidence, probe, key) -> (state, metrics)`:
+      measures at theta_t; what it accepts holds from the next step on. The
+      metrics are scalars by name.
+    text: `text(state) -> document`: what the state's arrays do not hold, as a
+      JSON value; None where a method has none.
+    with_text: `with_text(state, document) -> state`: the state of restored
+      arrays with that text.
   """
 
   init: Callable[[base.Bank], State]
   prepare: Callable[[State, Probe, jax.Array], State]
   plan: Callable[[State, int, jax.Array], tuple[base.Plan, State]]
-  learn: Callable[[State, int, base.Evidence, Probe, jax.Array], State]
+  learn: Callable[
+    [State, int, base.Evidence, Probe, jax.Array],
+    tuple[State, Mapping[str, float]],
+  ]
+  text: Callable[[State], Any] = lambda state: None
+  with_text: Callable[[State, Any], State] = lambda state, document: state

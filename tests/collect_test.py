@@ -2,7 +2,7 @@ import jax
 import numpy as np
 import pytest
 
-from hrl_jax import base, batch, collect
+from hrl_jax import base, batch, collect, protocols
 from tests import fakes
 
 SAMPLING = base.Sampling(1.0, 1.0, 0, 16, (fakes.STOP_ID,))
@@ -216,20 +216,44 @@ def test_guided_rollouts_name_both_prompts():
   assert [row.prompt for row in batches[0].rows] == [0, 0, 0, 0]
 
 
-def test_regrading_keeps_rollouts_and_counts_attempts():
+def test_submissions_are_graded_as_another_attempt():
   made = world(digit)
-  evidence = collect.gather(
-    plan(1), made, KEY, occasion=OCCASION, sampling=SAMPLING
+  occasion = base.Occasion(3, "regrade")
+  submissions = [
+    protocols.Submission(4, (base.Message("user", "0"),), response, rubric)
+    for response, rubric in (
+      ("2", (base.Criterion("even", 1.0), base.Criterion("odd", 1.0))),
+      ("3", (base.Criterion("even", -1.0),)),
+    )
+  ]
+  scores, evidence = collect.grade(submissions, made, occasion=occasion)
+  assert [each.tolist() for each in scores] == [[1.0, 0.0], [0.0]]
+  assert made.grader.attempts == [1, 1]
+  assert (evidence.occasion, evidence.groups) == (occasion, ())
+
+
+def test_a_lost_grading_names_the_task_of_its_submission():
+  class Grader(fakes.FakeGrader):
+    def grade(self, requests):
+      for request in requests:
+        lost = base.Failure(request.slot, request.rollout, 0, "no reply")
+        yield base.Grade(request.slot, 0, np.array([np.nan]), (lost,))
+
+  made = collect.World(
+    fakes.FakeEngine(digit), Grader(even), fakes.FakeTokenizer()
   )
-  group = evidence.groups[0]
-  opposite = (base.Criterion("even", 1.0), base.Criterion("odd", 1.0))
-  regraded = collect.regrade(
-    evidence.plan, group, made, opposite, occasion=OCCASION, attempt=2
+  submission = protocols.Submission(
+    4, (base.Message("user", "0"),), "2", (base.Criterion("even", 1.0),)
   )
-  (again,) = regraded.groups
-  assert again.rollouts == group.rollouts
-  np.testing.assert_array_equal(again.rewards_G, group.rewards_G / 2)
-  assert made.grader.attempts == [0] * 4 + [2] * 4
+  scores, evidence = collect.grade([submission], made, occasion=OCCASION)
+  assert np.isnan(scores[0]).all()
+  (failure,) = evidence.failures
+  assert evidence.plan.slots[failure.slot].task == 4
+
+
+def test_nothing_to_grade_is_no_evidence():
+  scores, evidence = collect.grade([], world(digit), occasion=OCCASION)
+  assert (scores, evidence.failures) == ((), ())
 
 
 @pytest.mark.core
@@ -276,19 +300,3 @@ def test_failures_come_in_the_order_of_their_places():
     for rollout in range(2)
     for reason in ("whole", "second")
   ]
-
-
-def test_an_aborted_rollout_is_not_regraded():
-  made = world(lambda prompt, seed: None if seed % 2 else "2")
-  evidence = collect.gather(
-    plan(1, group_size=16), made, KEY, occasion=OCCASION, sampling=SAMPLING
-  )
-  (group,) = evidence.groups
-  aborted_G = np.isnan(group.rewards_G)
-  assert 0 < aborted_G.sum() < 16
-  regraded = collect.regrade(
-    evidence.plan, group, made, RUBRIC, occasion=OCCASION, attempt=1
-  )
-  np.testing.assert_array_equal(
-    np.isnan(regraded.groups[0].rewards_G), aborted_G
-  )

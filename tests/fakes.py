@@ -86,8 +86,8 @@ class NoProbe:
   def sample(self, plan, key):
     raise AssertionError("This method has nothing to sample.")
 
-  def regrade(self, plan, group, rubric, attempt):
-    raise AssertionError("This method has nothing to regrade.")
+  def grade(self, submissions, purpose):
+    raise AssertionError("This method has nothing to grade.")
 
 
 def task(id: str, prompt: str, *criteria: tuple[str, float]) -> base.Task:

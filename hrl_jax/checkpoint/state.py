@@ -189,14 +189,18 @@ def restore(folder: pathlib.Path, step: int, like: base.PyTree) -> base.PyTree:
     like: a pytree of the same structure, shapes and dtypes, such as
       `abstract` returns. Where it has a numpy array or a Python number, so
       has the result; elsewhere a jax array, committed to the sharding of
-      `like`, or to the first device if that has none.
+      `like`, or to the first device if that has none. A numpy array may have
+      been longer when it was saved, since a method's tables grow.
 
   Raises:
     ValueError: if structure, shapes or dtypes differ from what was saved.
   """
-  named = {name: _with_sharding(leaf) for name, leaf in _named(like).items()}
-  new = {name: _description(name, leaf) for name, leaf in named.items()}
   old = _read(folder, step, "summary")["leaves"]
+  named = {
+    name: _as_saved(_with_sharding(leaf), old.get(name))
+    for name, leaf in _named(like).items()
+  }
+  new = {name: _description(name, leaf) for name, leaf in named.items()}
   differences = schema.differences(old, new)
   if differences:
     raise ValueError(
@@ -266,6 +270,17 @@ def _with_sharding(leaf: Any) -> Any:
     return leaf
   first = jax.sharding.SingleDeviceSharding(jax.devices()[0])
   return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=first)
+
+
+def _as_saved(leaf: Any, description: list[Any] | None) -> Any:
+  """A numpy array in the shape that it was saved in, if that is longer."""
+  if not isinstance(leaf, np.ndarray) or description is None:
+    return leaf
+  shape = tuple(description[1])
+  grew = len(shape) == leaf.ndim and all(
+    now <= saved for now, saved in zip(leaf.shape, shape, strict=True)
+  )
+  return np.empty(shape, leaf.dtype) if grew else leaf
 
 
 def _empty(leaf: Any) -> Any:

@@ -86,8 +86,8 @@ def make(
     evidence: base.Evidence,
     probe: protocols.Probe,
     key: jax.Array,
-  ) -> State:
+  ) -> tuple[State, dict[str, float]]:
     del step, evidence, probe, key
-    return state
+    return state, {}
 
   return protocols.Method(init, prepare, plan, learn)

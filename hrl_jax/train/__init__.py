@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hrl_jax import base, batch, collect
+from hrl_jax import base, batch, collect, protocols
 from hrl_jax.core import rewards, update
 from hrl_jax.evaluation import parts
 from hrl_jax.model import decoder
@@ -113,7 +113,7 @@ def step(
   train_state, metrics = _update(setup, state.train, batches, credit)
   clock.lap("update")
   probe = Probe(setup, step_index, measured=[])
-  method_state = setup.method.learn(
+  method_state, learnt = setup.method.learn(
     method_state, step_index, evidence, probe, learn_key
   )
   clock.lap("learn")
@@ -126,7 +126,7 @@ def step(
     for group in evidence.groups
     for rollout in group.rollouts
   )
-  metrics = {**_rollout_metrics(evidence), **metrics}
+  metrics = {**_rollout_metrics(evidence), **metrics, **learnt}
   return state, Record(
     evidence, tuple(probe.measured), metrics, clock.seconds, sampled_tokens
   )
@@ -159,20 +159,17 @@ class Probe(NamedTuple):
     self.measured.append(evidence)
     return evidence
 
-  def regrade(
-    self, plan: base.Plan, group: base.Group, rubric: base.Rubric, attempt: int
-  ) -> base.Evidence:
-    """Grades recorded rollouts anew under a rubric; one group comes back."""
-    evidence = collect.regrade(
-      plan,
-      group,
+  def grade(
+    self, submissions: Sequence[protocols.Submission], purpose: str
+  ) -> Sequence[np.ndarray]:
+    """Grades responses anew; `[C]` scores of each."""
+    scores, evidence = collect.grade(
+      submissions,
       self.setup.world,
-      rubric,
-      occasion=base.Occasion(self.step, "regrade"),
-      attempt=attempt,
+      occasion=base.Occasion(self.step, purpose),
     )
     self.measured.append(evidence)
-    return evidence
+    return scores
 
 
 def check_finite(setup: Setup, step_index: int, record: Record) -> None:

@@ -102,6 +102,16 @@ def test_shapes_without_sharding_are_restored_on_the_first_device(tmp_path):
   )
 
 
+def test_a_table_that_grew_comes_back_whole(tmp_path):
+  saved = {"table": np.arange(6.0).reshape(2, 3)}
+  _save(tmp_path, 1, arrays=saved)
+  restored = state.restore(tmp_path, 1, {"table": np.zeros((2, 2))})
+  np.testing.assert_array_equal(restored["table"], saved["table"])
+  for other in (np.zeros((2, 4)), np.zeros(2), np.zeros((2, 2), np.float32)):
+    with pytest.raises(ValueError, match="does not fit the checkpoint"):
+      state.restore(tmp_path, 1, {"table": other})
+
+
 def test_restored_arrays_may_be_donated(tmp_path):
   _save(tmp_path, 1, {"w": jnp.arange(4096.0)})
   w = state.restore(tmp_path, 1, {"w": jnp.zeros(4096)})["w"]

@@ -64,7 +64,8 @@ def test_the_state_never_changes():
   evidence = base.Evidence(
     base.Occasion(0, "train"), planned, (), nothing, nothing, np.zeros(0), ()
   )
-  after = made.learn(after, 0, evidence, fakes.NoProbe(), key)
+  after, metrics = made.learn(after, 0, evidence, fakes.NoProbe(), key)
+  assert metrics == {}
   after = made.prepare(after, fakes.NoProbe(), key)
   assert after is state
   np.testing.assert_array_equal(state.weights_N, np.ones(5))
