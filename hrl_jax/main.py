@@ -24,7 +24,7 @@ from hrl_jax import resume, train
 from hrl_jax.checkpoint import state as checkpoints
 from hrl_jax.evaluation import in_domain, report
 from hrl_jax.metrics import losses, progress, run_folder
-from hrl_jax.services.judge import replies
+from hrl_jax.services import replies
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", help_string="The config file, such as configs/quickstart.py."

@@ -12,7 +12,7 @@ from hrl_jax.checkpoint import hf
 from hrl_jax.checkpoint import state as checkpoints
 from hrl_jax.data import package_files
 from hrl_jax.metrics import conditions, run_folder
-from hrl_jax.services.judge import replies
+from hrl_jax.services import replies
 
 _logger = logging.getLogger(__name__)
 

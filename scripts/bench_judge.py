@@ -30,8 +30,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from hrl_jax import base
-from hrl_jax.services import chat
-from hrl_jax.services.judge import grader, replies
+from hrl_jax.services import chat, replies
+from hrl_jax.services.judge import grader
 
 CRITERIA = 8
 BEAT_S = 0.005

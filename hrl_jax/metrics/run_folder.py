@@ -8,7 +8,7 @@
   failures.jsonl     a line for everything that was lost, with its reason
   evaluation.jsonl   a line per evaluation
   answers.jsonl      a line per held-out task and evaluation
-  replies.jsonl      an LLM judge's replies, see `services.judge.replies`
+  replies.jsonl      replies of LLMs, see `services.replies`
   log.txt            what was logged, over all starts; never cut
   tensorboard/       the numbers again, as curves
 

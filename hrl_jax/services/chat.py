@@ -45,6 +45,7 @@ class Endpoint(NamedTuple):
     deadline_s: seconds of a call with all its tries and pauses; queueing for
       its place among `max_in_flight` does not count.
     max_reply_bytes: size at which a reply is given up.
+    section: of the config that describes it and its model, for errors.
   """
 
   url: str
@@ -55,6 +56,7 @@ class Endpoint(NamedTuple):
   timeout_s: float
   deadline_s: float
   max_reply_bytes: int = 1_000_000
+  section: str = "config.judge"
 
   def __repr__(self) -> str:
     return f"Endpoint(url={self.url!r}, model={self.model!r}, ...)"
@@ -173,8 +175,8 @@ class Chat:
       )
       raise UnreachableError(
         f"The endpoint at {self._url} refuses {key} (HTTP {answer.status}). "
-        "Set config.judge.endpoint.api_key_variable to an environment variable "
-        f"that holds a key for {self._endpoint.model!r}."
+        f"Set {self._endpoint.section}.endpoint.api_key_variable to an "
+        f"environment variable that holds a key for {self._endpoint.model!r}."
       )
     if answer.status != 200:
       raise self._unreachable(f"HTTP {answer.status} on its list of models")
@@ -188,8 +190,8 @@ class Chat:
         served += f" and {len(names) - 10} more"
       raise UnreachableError(
         f"The endpoint at {self._url} serves {served}, but not "
-        f"{self._endpoint.model!r}. Set config.judge.endpoint.model to a "
-        "name that is served, or start the model with "
+        f"{self._endpoint.model!r}. Set {self._endpoint.section}.endpoint."
+        "model to a name that is served, or start the model with "
         f"`{self._start_command()}`."
       )
 
@@ -269,11 +271,11 @@ class Chat:
     return CallError(f"{reason} ({detail})", text[:_RAW_CHARACTERS])
 
   def _unreachable(self, reason: str) -> UnreachableError:
+    section = self._endpoint.section
     return UnreachableError(
       f"The endpoint at {self._url} cannot be used: {reason}. Start one with "
-      f"`{self._start_command()}`, or set "
-      "config.judge.endpoint.url to one that runs, or config.judge.kind to a "
-      "judge that needs none."
+      f"`{self._start_command()}`, or set {section}.endpoint.url to one that "
+      f"runs, or {section}.kind to a kind that needs none."
     )
 
   def _start_command(self) -> str:

@@ -1,8 +1,10 @@
-"""Reads the body of a chat completion."""
+"""The bodies of a chat completion: of its request and of its reply."""
 
+import hashlib
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from hrl_jax import questions
 from hrl_jax.services import exchange
 
 
@@ -13,10 +15,55 @@ class Reply(NamedTuple):
     text: what the model said, "" if nothing; its refusal where it gave one
       instead of a content. Always valid Unicode.
     finish: why it ended, as the endpoint puts it: "stop", "length", ... or "".
+    tokens: of the prompt and of the completion, None if the endpoint does not
+      count them.
   """
 
   text: str
   finish: str
+  tokens: int | None = None
+
+
+def request(
+  question: questions.Question,
+  *,
+  temperature: float,
+  max_tokens: int,
+  seed: int,
+  schema_name: str | None,
+) -> dict[str, Any]:
+  """What is sent to ask a question, but for the name of the model.
+
+  Args:
+    question: its messages and the schema of its reply.
+    temperature: of the model.
+    max_tokens: length at which the reply is cut.
+    seed: of the model's draws.
+    schema_name: under which the endpoint is told to keep to the schema, None
+      to leave the form to the messages.
+  """
+  body = {
+    "messages": [message._asdict() for message in question.messages],
+    "temperature": temperature,
+    "max_tokens": max_tokens,
+    "seed": seed,
+  }
+  if schema_name is not None:
+    body["response_format"] = {
+      "type": "json_schema",
+      "json_schema": {
+        "name": schema_name,
+        "strict": True,
+        "schema": question.schema,
+      },
+    }
+  return body
+
+
+def seed(*name: int | str) -> int:
+  """31 bits for the call of that name, the same in every run."""
+  digest = hashlib.sha256(repr(name).encode()).digest()
+  return int.from_bytes(digest[:4], "big") >> 1
 
 
 def parse(body: bytes) -> Reply:
@@ -48,4 +95,13 @@ def parse(body: bytes) -> Reply:
     reason = f"reply ended with {finish!r}"
     raise exchange.ExchangeError("aborted", reason, body)
   # JSON can spell half of a surrogate pair, which no file takes.
-  return Reply(text.encode(errors="replace").decode(), finish)
+  text = text.encode(errors="replace").decode()
+  return Reply(text, finish, _tokens(reply.get("usage")))
+
+
+def _tokens(usage: Any) -> int | None:
+  match usage:
+    case {"prompt_tokens": int(prompt), "completion_tokens": int(written)}:
+      if 0 <= prompt < 2**53 and 0 <= written < 2**53:
+        return prompt + written
+  return None

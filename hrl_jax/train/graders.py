@@ -16,9 +16,9 @@ from hrl_jax.services import (
   likelihood,
   likelihood_judge,
   mixed_grader,
+  replies,
 )
 from hrl_jax.services.judge import grader as llm_judge
-from hrl_jax.services.judge import replies
 
 # Makes the grader once the sizes of the model and its first weights are there.
 Make = Callable[

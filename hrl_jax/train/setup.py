@@ -29,7 +29,7 @@ from hrl_jax.data import tokenizer as tokenizers
 from hrl_jax.methods import METHODS
 from hrl_jax.model import decoder, policy, specification
 from hrl_jax.rollout import jax_engine
-from hrl_jax.services.judge import replies
+from hrl_jax.services import replies
 from hrl_jax.train import bank_files, graders
 
 

@@ -51,7 +51,7 @@ def test_a_reply_carries_text_and_finish():
   server = fault_server.FaultServer(calls.echo)
   with server as url:
     (reply,), client = calls.run(calls.endpoint(url), 7)
-  assert reply == chat.Reply("answer to question 7", "stop")
+  assert reply == chat.Reply("answer to question 7", "stop", 2)
   assert server.bodies == [{**calls.question(7), "model": "judge"}]
   assert not client.tally
 
@@ -156,7 +156,7 @@ def test_a_model_that_says_nothing_has_replied(kind, text):
   server = fault_server.FaultServer(calls.echo, calls.always(kind))
   with server as url:
     (reply,), _ = calls.run(calls.endpoint(url), 0)
-  assert reply == chat.Reply(text, "stop")
+  assert reply == chat.Reply(text, "stop", 2)
   assert len(server.bodies) == 1
 
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from hrl_jax import base, questions
 from hrl_jax.services import completion, exchange
 
 
@@ -36,6 +37,57 @@ def test_a_refusal_stands_in_for_a_content_that_is_null(changes, text):
 def test_no_finish_is_empty():
   reply = completion.parse(b'{"choices": [{"message": {"content": "a"}}]}')
   assert reply == completion.Reply("a", "")
+
+
+QUESTION = questions.Question(
+  (base.Message("system", "Be brief."), base.Message("user", "Hi")),
+  questions.object_schema({"reason": {"type": "string"}}),
+)
+
+
+def test_a_request_by_hand():
+  request = completion.request(
+    QUESTION, temperature=0.6, max_tokens=9, seed=1, schema_name="answer"
+  )
+  # Written out: what is sent names a reply that is kept.
+  assert json.dumps(request) == (
+    '{"messages": [{"role": "system", "content": "Be brief."}, '
+    '{"role": "user", "content": "Hi"}], "temperature": 0.6, "max_tokens": 9, '
+    '"seed": 1, "response_format": {"type": "json_schema", "json_schema": '
+    '{"name": "answer", "strict": true, "schema": {"type": "object", '
+    '"properties": {"reason": {"type": "string"}}, "required": ["reason"], '
+    '"additionalProperties": false}}}}'
+  )
+
+
+def test_an_endpoint_without_structured_replies_is_told_no_schema():
+  request = completion.request(
+    QUESTION, temperature=0.0, max_tokens=9, seed=1, schema_name=None
+  )
+  assert "response_format" not in request
+
+
+def test_a_seed_has_31_bits_of_its_name():
+  # sha256("(3, 'train', 0)") by sha256sum begins with 58cca7db; half of it.
+  assert completion.seed(3, "train", 0) == 0x58CCA7DB // 2
+  assert completion.seed(3, "train", 1) != completion.seed(3, "train", 0)
+
+
+@pytest.mark.parametrize(
+  ("usage", "tokens"),
+  [
+    ({"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 1}, 75),
+    ({"prompt_tokens": 70}, None),
+    ({"prompt_tokens": 70, "completion_tokens": -5}, None),
+    ({"prompt_tokens": 70, "completion_tokens": 10**4000}, None),
+    ({"prompt_tokens": 70, "completion_tokens": "5"}, None),
+    (None, None),
+    ([70, 5], None),
+  ],
+)
+def test_tokens_are_those_that_the_endpoint_counts(usage, tokens):
+  raw = json.dumps({**json.loads(body()), "usage": usage})
+  assert completion.parse(raw.encode()).tokens == tokens
 
 
 def test_half_a_surrogate_pair_can_be_written_to_a_file():

@@ -7,17 +7,14 @@ than it was told to; what has no verdict then is missing and says why.
 
 import asyncio
 import functools
-import hashlib
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from hrl_jax import base
-from hrl_jax.services import chat
-from hrl_jax.services.judge import loop as loops
-from hrl_jax.services.judge import prompt, replies, reply
+from hrl_jax import base, questions
+from hrl_jax.services import chat, completion, event_loop, replies
+from hrl_jax.services.judge import prompt, reply
 
 # A reply without a verdict is asked for once more.
 _ASKS = 2
@@ -65,8 +62,7 @@ class LlmJudge:
     Raises:
       chat.UnreachableError: within 10 seconds, saying how to start one.
     """
-    with loops.Loop(self._endpoint) as loop:
-      loop.run(loop.client.check(), timeout=15.0)
+    event_loop.check(self._endpoint)
 
   def grade(
     self, requests: Iterable[base.GradeRequest]
@@ -76,26 +72,17 @@ class LlmJudge:
     Raises:
       OSError: if a reply cannot be kept, as on a full disk.
     """
-    with loops.Loop(self._endpoint) as loop:
+    with event_loop.Loop(self._endpoint, "judge") as loop:
       loop.serve(self._started)
-      waiting = 0
       for request in requests:
         loop.hand_in(request)
-        waiting += 1
-        for grade in loop.finished():
-          waiting -= 1
-          yield grade
-      late = time.monotonic() + self._knobs.deadline
-      while waiting:
-        left = late - time.monotonic()
-        if left <= 0:
-          loop.cancel_calls()
-        for grade in loop.finished(wait=left if left > 0 else 1.0):
-          waiting -= 1
-          yield grade
+        yield from loop.finished()
+      yield from loop.rest(self._knobs.deadline)
       loop.report()
 
-  async def _started(self, loop: loops.Loop, request: base.GradeRequest) -> Any:
+  async def _started(
+    self, loop: event_loop.Loop, request: base.GradeRequest
+  ) -> Coroutine[Any, Any, base.Grade]:
     """Starts the calls about one response; returns what waits for them."""
     indices = range(len(request.rubric))
     parts = [[index] for index in indices]
@@ -131,7 +118,7 @@ class LlmJudge:
     return base.Grade(request.slot, request.rollout, scores_C, tuple(failures))
 
   async def _verdicts(
-    self, loop: loops.Loop, request: base.GradeRequest, part: Sequence[int]
+    self, loop: event_loop.Loop, request: base.GradeRequest, part: Sequence[int]
   ) -> list[float]:
     """The verdicts of one call.
 
@@ -149,47 +136,40 @@ class LlmJudge:
 
   async def _answer(
     self,
-    loop: loops.Loop,
+    loop: event_loop.Loop,
     request: base.GradeRequest,
     criteria: base.Rubric,
     ask: int,
   ) -> chat.Reply:
-    body = self._body(request, criteria, ask)
+    step, purpose = request.occasion
+    slot, rollout, attempt = request.slot, request.rollout, request.attempt
+    body = completion.request(
+      self._question(request, criteria),
+      temperature=self._knobs.temperature,
+      max_tokens=self._knobs.max_tokens,
+      # A regrade of the same text is another draw.
+      seed=completion.seed(step, purpose, slot, rollout, attempt, ask),
+      schema_name="verdict" if self._knobs.structured else None,
+    )
     sent = chat.encode(self._endpoint, body)
-    key = replies.key(request, ask, sent)
-    answer = self._kept.get(key)
-    if answer is None:
-      answer = await loop.client.complete(sent)
-      self._kept.put(key, answer)
-    return answer
+    key = replies.key(
+      sent,
+      step=step,
+      purpose=purpose,
+      subject=f"slot {slot}, rollout {rollout}",
+      attempt=attempt,
+      ask=ask,
+    )
+    return await replies.complete(loop.client, self._kept, key, sent)
 
-  def _body(
-    self, request: base.GradeRequest, criteria: base.Rubric, ask: int
-  ) -> dict[str, Any]:
+  def _question(
+    self, request: base.GradeRequest, criteria: base.Rubric
+  ) -> questions.Question:
     if self._knobs.mode == "rubric":
-      question = prompt.rubric_question(
-        request.prompt, request.response, criteria
-      )
-    else:
-      question = prompt.criterion_question(
-        request.prompt, request.response, criteria[0]
-      )
-    body = {
-      "messages": [message._asdict() for message in question.messages],
-      "temperature": self._knobs.temperature,
-      "max_tokens": self._knobs.max_tokens,
-      "seed": _seed(request, ask),
-    }
-    if self._knobs.structured:
-      body["response_format"] = {
-        "type": "json_schema",
-        "json_schema": {
-          "name": "verdict",
-          "strict": True,
-          "schema": question.schema,
-        },
-      }
-    return body
+      return prompt.rubric_question(request.prompt, request.response, criteria)
+    return prompt.criterion_question(
+      request.prompt, request.response, criteria[0]
+    )
 
   def _read(self, answer: chat.Reply, criteria: base.Rubric) -> list[float]:
     cut = answer.finish == "length"
@@ -199,19 +179,6 @@ class LlmJudge:
     penalty = criteria[0].weight < 0
     verdict = reply.criterion_verdict(answer.text, penalty=penalty, cut=cut)
     return [float(verdict)]
-
-
-def _seed(request: base.GradeRequest, ask: int) -> int:
-  """Of one call, so that a regrade of the same text is another draw."""
-  name = (
-    *request.occasion,
-    request.slot,
-    request.rollout,
-    request.attempt,
-    ask,
-  )
-  digest = hashlib.sha256(repr(name).encode()).digest()
-  return int.from_bytes(digest[:4], "big") >> 1
 
 
 def _failure(

@@ -9,7 +9,8 @@ import re
 from typing import Any
 
 from hrl_jax import base
-from hrl_jax.services.judge import objects, wording
+from hrl_jax.services import objects
+from hrl_jax.services.judge import wording
 
 # Keys that may hold a verdict's object, keys beside a verdict that might be
 # meant as another one, and such keys whose value may also be a text.
@@ -20,10 +21,6 @@ _NEGATED = ("unmet", "not_met", "absent", "not_present", "is_absent")
 
 _RUBRIC_WRAPPERS = ("verdicts", "criteria", "results")
 _NUMBER = re.compile(r"(?:criterion[ _-]?)?0{0,3}([1-9][0-9]{0,3})", re.I)
-
-_REASONING = r"(?:think|thinking|thought|reasoning)"
-_OPENING = re.compile(rf"<{_REASONING}>|\[think\]", re.I)
-_CLOSING = re.compile(rf"</{_REASONING}>|\[/think\]", re.I)
 
 
 class ReplyError(ValueError):
@@ -50,7 +47,7 @@ def criterion_verdict(text: str, *, penalty: bool, cut: bool) -> bool:
   if not scan.objects:
     verdict = wording.verdict(scan.text, penalty)
     if verdict is None:
-      raise ReplyError(f"no verdict in: {wording.shown(scan.text)}")
+      raise ReplyError(f"no verdict in: {objects.shown(scan.text)}")
     return verdict
   stated, last = set(), None
   for found in scan.objects:
@@ -60,7 +57,7 @@ def criterion_verdict(text: str, *, penalty: bool, cut: bool) -> bool:
       last = found
   if last is None:
     raise ReplyError(
-      f"no key {wording.key(penalty)!r} in {wording.shown(scan.text)}"
+      f"no key {wording.key(penalty)!r} in {objects.shown(scan.text)}"
     )
   said = wording.said(scan.prose, penalty)
   _check_agreement(stated | said, scan.text)
@@ -90,7 +87,7 @@ def rubric_verdicts(
   if len(entries) != len(rubric):
     raise ReplyError(
       f"{len(entries)} verdicts for {len(rubric)} criteria: "
-      f"{wording.shown(scan.text)}"
+      f"{objects.shown(scan.text)}"
     )
   by_number = dict(entries)
   for number in range(1, len(rubric) + 1):
@@ -100,7 +97,7 @@ def rubric_verdicts(
       )
   if wording.said(scan.prose, False) | wording.said(scan.prose, True):
     raise ReplyError(
-      f"a verdict outside its object: {wording.shown(scan.prose)}"
+      f"a verdict outside its object: {objects.shown(scan.prose)}"
     )
   if scan.objects:
     start, end = scan.objects[0].start, scan.objects[-1].end
@@ -113,41 +110,10 @@ def rubric_verdicts(
 
 def _answer(text: str, cut: bool) -> objects.Scan:
   """What the reply says once its reasoning is over."""
-  text = text.strip()
-  if not text:
-    raise ReplyError("the reply is empty" + (", cut at its limit" * cut))
   try:
-    scan = objects.scan(text) if text[0] == "{" else None
-    # Inside the strings of a whole object, tags are quotations.
-    if scan is not None and scan.whole:
-      return scan
-    if cut:
-      raise ReplyError(f"cut at its token limit: {wording.shown(text)}")
-    text = _after_reasoning(text)
-    scan = objects.scan(text)
+    return objects.answer(text, cut=cut)
   except objects.ObjectError as error:
-    raise ReplyError(f"{error}: {wording.shown(text)}") from None
-  if not text:
-    raise ReplyError("nothing after its reasoning")
-  if not scan.whole and _OPENING.search(text):
-    raise ReplyError(f"its reasoning does not end: {wording.shown(text)}")
-  return scan
-
-
-def _after_reasoning(text: str) -> str:
-  """What follows the last closing tag, or all of it.
-
-  Raises:
-    objects.ObjectError: if that tag is inside an object that reasoning does
-      not explain: there it may be a quotation.
-  """
-  closings = list(_CLOSING.finditer(text))
-  if not closings:
-    return text
-  reasoned = closings[0].end() if _OPENING.match(text) else 0
-  if reasoned < closings[-1].end():
-    objects.scan(text[reasoned : closings[-1].start()])
-  return text[closings[-1].end() :].strip()
+    raise ReplyError(str(error)) from None
 
 
 def _stated(value: objects.Object, penalty: bool) -> bool | None:
@@ -163,7 +129,7 @@ def _stated(value: objects.Object, penalty: bool) -> bool | None:
     if name in wording.KEYS[penalty]:
       verdict = wording.read(item, penalty)
       if verdict is None:
-        raise ReplyError(f"{name!r} is {wording.shown(item)}")
+        raise ReplyError(f"{name!r} is {objects.shown(item)}")
       (others if depth else own).add(verdict)
     elif name in wording.KEYS[not penalty] or name in _NEGATED:
       raise ReplyError(
@@ -177,7 +143,7 @@ def _stated(value: objects.Object, penalty: bool) -> bool | None:
     return None
   if not own:
     raise ReplyError(
-      f"no key {wording.key(penalty)!r} of its own: {wording.shown(value)}"
+      f"no key {wording.key(penalty)!r} of its own: {objects.shown(value)}"
     )
   _check_agreement(own | others, value)
   return own.pop()
@@ -203,7 +169,7 @@ def _entries(value: Any) -> list[tuple[int, Any]]:
   if isinstance(value, list):
     return [(_own_number(item), item) for item in value]
   if not isinstance(value, tuple):
-    raise ReplyError(f"no verdicts in {wording.shown(value)}")
+    raise ReplyError(f"no verdicts in {objects.shown(value)}")
   if any(wording.key_name(key) == "criterion" for key, _ in value):
     return [(_own_number(value), value)]
   return [(_number(key), item) for key, item in value]
@@ -216,7 +182,7 @@ def _own_number(item: Any) -> int:
   ]
   if len(numbers) != 1:
     raise ReplyError(
-      f"a verdict without its criterion's number: {wording.shown(item)}"
+      f"a verdict without its criterion's number: {objects.shown(item)}"
     )
   return _number(numbers[0])
 
@@ -228,7 +194,7 @@ def _number(value: Any) -> int:
   match = isinstance(value, str) and _NUMBER.fullmatch(value.strip())
   if not match:
     raise ReplyError(
-      f"{wording.shown(value)} where a criterion's number was expected"
+      f"{objects.shown(value)} where a criterion's number was expected"
     )
   return int(match[1])
 
@@ -241,19 +207,19 @@ def _entry(value: Any, number: int, penalty: bool) -> bool:
   if verdict is None:
     raise ReplyError(
       f"criterion {number}: no key {wording.key(penalty)!r} in "
-      f"{wording.shown(value)}"
+      f"{objects.shown(value)}"
     )
   return verdict
 
 
 def _check_agreement(verdicts: set[bool | None], where: Any) -> None:
   if len(verdicts) > 1:
-    raise ReplyError(f"verdicts that disagree: {wording.shown(where)}")
+    raise ReplyError(f"verdicts that disagree: {objects.shown(where)}")
 
 
 def _check_surroundings(before: str, after: str) -> None:
   """Raises if an object may be a quotation, or may be taken back."""
   if not wording.introduces(before):
-    raise ReplyError(f"maybe a quotation, after {wording.shown(before[-40:])}")
+    raise ReplyError(f"maybe a quotation, after {objects.shown(before[-40:])}")
   if wording.doubts(after):
-    raise ReplyError(f"words after its verdict: {wording.shown(after)}")
+    raise ReplyError(f"words after its verdict: {objects.shown(after)}")

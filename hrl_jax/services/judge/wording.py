@@ -164,16 +164,6 @@ def key_name(key: str) -> str:
   return re.sub(r"[\s_-]+", "_", key[:64].strip().lower())
 
 
-def shown(value: Any) -> str:
-  """What a value is, in at most 90 ASCII characters, on one line."""
-  if isinstance(value, tuple):
-    return f"an object with keys {shown(', '.join(k[:20] for k, _ in value))}"
-  if isinstance(value, list):
-    return f"a list of {len(value)}"
-  text = ascii(value[:60] if isinstance(value, str) else value)
-  return text if len(text) <= 62 else text[:59] + "..."
-
-
 def _word(text: str, penalty: bool) -> bool | None:
   if len(text) > 100:
     return None

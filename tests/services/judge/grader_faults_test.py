@@ -8,7 +8,8 @@ import pytest
 
 from hrl_jax import base
 from hrl_jax.core import rewards
-from hrl_jax.services.judge import grader, replies
+from hrl_jax.services import replies
+from hrl_jax.services.judge import grader
 from tests.services import fault_server
 from tests.services.judge import asking
 

@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from hrl_jax.services import chat
-from hrl_jax.services.judge import grader, replies
+from hrl_jax.services import chat, replies
+from hrl_jax.services.judge import grader
 from tests.services import fault_server
 from tests.services.judge import asking
 

@@ -1,12 +1,12 @@
 import json
-import re
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from hrl_jax import base
+from hrl_jax import base, fences
 from hrl_jax.services.judge import prompt, reply
+from tests import hostile_texts
 
 TASK = (
   base.Message("system", "Be brief."),
@@ -15,43 +15,11 @@ TASK = (
 NAMES = base.Criterion("names Paris", 2.0)
 INSULTS = base.Criterion("insults the user", -1.0)
 
-# Turn marks and other special tokens of the chat templates of our day.
-TOKENS = """
-<|im_start|> <|im_end|> <|endoftext|> <|eot_id|> <|start_header_id|>
-<|begin_of_text|> <start_of_turn> <end_of_turn> <|turn> <turn|> <bos> <s> </s>
-<unk> <think> </think> <tool_call> </tool_response> <0x0A> <2mass> <mask:1>
-<seed:bos> <|channel|> <\uff5cUser\uff5c>
-<\uff5cend\u2581of\u2581sentence\uff5c> <<SYS>> <</SYS>> [INST] [/INST]
-[TOOL_CALLS] [SYSTEM_PROMPT] [/AVAILABLE_TOOLS] [gMASK] [start_header_id]
-[control_8] [EOS] [e~[ ]~b] ]~!b[
-"""
-SPECIAL_TOKENS = TOKENS.split()
-
 
 def _user(question):
   system, user = question.messages
   assert (system.role, user.role) == ("system", "user")
   return user.content
-
-
-def _restored(text):
-  """The text before it was neutralised: an inverse of its own."""
-  inert = (
-    r"(<)\u200b(?=(?:[^ \t\r\n\f\v<>]|[ \t\r\n\f\v]+/)[^<>]*>)"
-    r"|(\[)\u200b(?=\u200b*/?[a-z0-9]*[A-Z_][A-Za-z0-9_]*\])"
-    r"|(\[)\u200b(?=\u200b*e~\[)"
-    r"|(\])\u200b(?=\u200b*~!?b[\[\]])"
-  )
-  return re.sub(inert, lambda match: match[0][0], text)
-
-
-def _between(text, tag, attributes=""):
-  opening, closing = f"<{tag}{attributes}>\n", f"\n</{tag}>\n"
-  assert text.count(f"<{tag}{attributes}>") == text.count(f"</{tag}>") == 1
-  before, _, rest = text.partition(opening)
-  inside, _, after = rest.partition(closing)
-  assert before + opening + inside + closing + after == text
-  return inside
 
 
 def test_a_question_by_hand():
@@ -116,8 +84,8 @@ def test_the_rubric_schema_is_keyed_by_number():
 
 def test_the_rubric_is_asked_number_by_number():
   text = _user(prompt.rubric_question(TASK, "Paris.", (NAMES, INSULTS)))
-  assert _between(text, "criterion-1") == "names Paris"
-  assert _between(text, "criterion-2") == "insults the user"
+  assert hostile_texts.between(text, "criterion-1") == "names Paris"
+  assert hostile_texts.between(text, "criterion-2") == "insults the user"
   first, second = text.index("Question 1. "), text.index("Question 2. ")
   assert 'The key is "met".' in text[first:second]
   assert 'The key is "present".' in text[second:]
@@ -163,49 +131,21 @@ def test_an_echo_of_the_question_is_no_verdict(criterion):
         reply.rubric_verdicts(text, (criterion,), cut=False)
 
 
-@pytest.mark.parametrize("token", SPECIAL_TOKENS)
+@pytest.mark.parametrize("token", hostile_texts.SPECIAL_TOKENS)
 def test_no_special_token_of_a_text_survives(token):
   for text in (token, f"a{token}b", token * 3, f"{token}assistant\n{token}"):
     question = prompt.criterion_question(
       (base.Message("user", text),), text, base.Criterion(text, 1.0)
     )
     assert token not in _user(question).replace("\n<turn-1", "")
-    assert _restored(prompt.neutralise(text)) == text
-
-
-@pytest.mark.parametrize(
-  "text",
-  [
-    "",
-    "a < b and c > d",
-    "if (a<b) return;",
-    "x <\n y >",
-    "a[i] = b[10] + [link](url) [1] [x y]",
-    "{response} %s {0} {{}} $task",
-    "caf\u00e9 \u4f60\u597d \U0001f600 \u200b \x00",
-    "-> <- <> ][ ~b",
-  ],
-)
-def test_a_text_without_markup_is_unchanged(text):
-  assert prompt.neutralise(text) == text
-
-
-def test_markup_gets_one_character_and_no_other_change():
-  text = "<b>bold</b> [INST] < /response> <\u200bb> [\u200bINST]"
-  assert prompt.neutralise(text) == (
-    "<\u200bb>bold<\u200b/b> [\u200bINST] <\u200b /response> "
-    "<\u200b\u200bb> [\u200b\u200bINST]"
-  )
 
 
 def test_lone_surrogates_are_replaced():
   question = prompt.criterion_question(TASK, "a\ud800b\udfff", NAMES)
   text = _user(question)
   text.encode()
-  key = prompt.response_key("a\ud800b\udfff")
-  assert _between(text, f"response-{key}") == "a\ufffdb\ufffd"
-  others = ("a\ufffdb\ufffd", "a?b?", "a\udfffb\ud800")
-  assert key not in map(prompt.response_key, others)
+  key = fences.key("a\ud800b\udfff")
+  assert hostile_texts.between(text, f"response-{key}") == "a\ufffdb\ufffd"
 
 
 def test_a_turn_of_another_role_is_refused():
@@ -214,55 +154,25 @@ def test_a_turn_of_another_role_is_refused():
     prompt.criterion_question((turn,), "Paris.", NAMES)
 
 
-def test_a_megabyte_of_brackets_is_neutralised_in_linear_time():
-  # About 0.1 s each; a quadratic scan would take an hour.
-  for piece in ("<", "<\u200b", "< ", "<a", "[", "[A", "[a", "]~", "[\u200b"):
-    prompt.neutralise(piece + piece[-1] * 1_000_000)
-    prompt.neutralise(piece * 500_000)
-
-
-PIECES = st.one_of(
-  st.sampled_from(
-    [
-      *SPECIAL_TOKENS,
-      *"<>[]/|~ \n\u200b{}%\ud800",
-      "<criterion>",
-      "</criterion>",
-      "</turn-1>",
-      '<turn-1 role="user">',
-      "<response-KEY>",
-      "</response-KEY>",
-      "\n</response-KEY>\n",
-      "< / response-KEY >",
-      "{response}",
-      "{0}",
-      "%s",
-      "The response:",
-      '{"reason": "", "met": true}',
-    ]
-  ),
-  st.text(st.characters(exclude_categories=()), max_size=8),
-)
-TEXTS = st.lists(PIECES, max_size=6).map("".join)
 WEIGHTS = st.sampled_from([1.0, -1.0])
-CRITERIA = st.builds(base.Criterion, TEXTS, WEIGHTS, st.none(), st.just({}))
-
-
-def _scalar(text):
-  return re.sub("[\ud800-\udfff]", "\ufffd", text)
+CRITERIA = st.builds(
+  base.Criterion, hostile_texts.TEXTS, WEIGHTS, st.none(), st.just({})
+)
 
 
 @hypothesis.settings(max_examples=400)
 @hypothesis.given(
   st.lists(
-    st.builds(base.Message, st.sampled_from(["system", "user"]), TEXTS),
+    st.builds(
+      base.Message, st.sampled_from(["system", "user"]), hostile_texts.TEXTS
+    ),
     max_size=3,
   ),
-  TEXTS,
+  hostile_texts.TEXTS,
   CRITERIA,
 )
 def test_every_part_stays_between_its_tags(turns, response, criterion):
-  key = prompt.response_key(response)
+  key = fences.key(response)
   # The others know the key, as nobody can.
   turns = tuple(
     turn._replace(content=turn.content.replace("KEY", key)) for turn in turns
@@ -272,33 +182,31 @@ def test_every_part_stays_between_its_tags(turns, response, criterion):
   json.dumps(question.messages, ensure_ascii=False).encode()
   text = _user(question)
   for number, turn in enumerate(turns, start=1):
-    inside = _between(text, f"turn-{number}", f' role="{turn.role}"')
-    assert _restored(inside) == _scalar(turn.content)
-  assert _restored(_between(text, f"response-{key}")) == _scalar(response)
-  assert _restored(_between(text, "criterion")) == _scalar(criterion.text)
+    inside = hostile_texts.between(
+      text, f"turn-{number}", f' role="{turn.role}"'
+    )
+    assert hostile_texts.restored(inside) == hostile_texts.scalar(turn.content)
+  assert hostile_texts.restored(
+    hostile_texts.between(text, f"response-{key}")
+  ) == hostile_texts.scalar(response)
+  assert hostile_texts.restored(
+    hostile_texts.between(text, "criterion")
+  ) == hostile_texts.scalar(criterion.text)
 
 
 @hypothesis.settings(max_examples=200)
-@hypothesis.given(TEXTS, st.lists(CRITERIA, max_size=4))
+@hypothesis.given(hostile_texts.TEXTS, st.lists(CRITERIA, max_size=4))
 def test_every_criterion_of_a_rubric_stays_between_its_tags(response, rubric):
   text = _user(prompt.rubric_question(TASK, response, tuple(rubric)))
   for number, criterion in enumerate(rubric, start=1):
-    inside = _between(text, f"criterion-{number}")
-    assert _restored(inside) == _scalar(criterion.text)
-
-
-@hypothesis.settings(max_examples=400)
-@hypothesis.given(TEXTS)
-def test_different_texts_stay_different(text):
-  inert = prompt.neutralise(text)
-  assert _restored(inert) == _scalar(text)
-  assert inert.replace("\u200b", "") == _scalar(text).replace("\u200b", "")
-  # Once inert, inert: none of its markup is whole any more.
-  assert not any(token in inert for token in SPECIAL_TOKENS)
+    inside = hostile_texts.between(text, f"criterion-{number}")
+    assert hostile_texts.restored(inside) == hostile_texts.scalar(
+      criterion.text
+    )
 
 
 @hypothesis.settings(max_examples=100)
-@hypothesis.given(TEXTS, TEXTS, WEIGHTS, WEIGHTS)
+@hypothesis.given(hostile_texts.TEXTS, hostile_texts.TEXTS, WEIGHTS, WEIGHTS)
 def test_a_question_holds_nothing_of_another_criterion(
   response, other, weight, other_weight
 ):

@@ -1,9 +1,9 @@
 """Replies that were paid for, kept so that a resumed step replays them.
 
 One file of a run, one JSON object a line, only ever appended to. A key names
-the one call of the run that a reply answers, so a resumed step finds the
-replies that it had, and a repeated grading, whose attempt differs, is a new
-grading (H-116).
+the one call of the run that a reply answers, whoever asked it: a resumed step
+finds the replies that it had, and a repeated grading, whose attempt differs,
+is a new grading (H-116).
 """
 
 import hashlib
@@ -13,7 +13,6 @@ import os
 import pathlib
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from hrl_jax import base
 from hrl_jax.services import chat
 
 _logger = logging.getLogger(__name__)
@@ -23,36 +22,35 @@ class Key(NamedTuple):
   """Names one call of a run.
 
   Attributes:
-    step: of the occasion.
-    purpose: of the occasion.
-    slot: of the request.
-    rollout: of the request.
-    attempt: of the request.
+    step: updates before it.
+    purpose: what it is for, one word.
+    subject: what it is about: a task's id, or a rollout's place in the plan.
+    attempt: 0 for the first of its kind; a repeated one counts up.
     ask: counts the askings of one attempt; the second follows a reply that
-      held no verdict.
+      could not be used.
     content: SHA-256 of what is sent, in hexadecimal.
   """
 
   step: int
   purpose: str
-  slot: int
-  rollout: int
+  subject: str
   attempt: int
   ask: int
   content: str
 
 
-def key(request: base.GradeRequest, ask: int, sent: bytes) -> Key:
-  """The key of a call for a request; `sent` is all that the judge is told."""
-  return Key(
-    step=request.occasion.step,
-    purpose=request.occasion.purpose,
-    slot=request.slot,
-    rollout=request.rollout,
-    attempt=request.attempt,
-    ask=ask,
-    content=hashlib.sha256(sent).hexdigest(),
-  )
+def key(
+  sent: bytes,
+  *,
+  step: int,
+  purpose: str,
+  subject: str,
+  attempt: int,
+  ask: int,
+) -> Key:
+  """The key of a call; `sent` is all that the model is told."""
+  content = hashlib.sha256(sent).hexdigest()
+  return Key(step, purpose, subject, attempt, ask, content)
 
 
 @runtime_checkable
@@ -76,6 +74,22 @@ class Forgetful:
 
   def put(self, key: Key, reply: chat.Reply) -> None:
     """Drops it."""
+
+
+async def complete(
+  client: chat.Chat, kept: Replies, key: Key, sent: bytes
+) -> chat.Reply:
+  """The reply to a call: the kept one, or one that is asked for and kept.
+
+  Raises:
+    chat.CallError: if there is none.
+    OSError: if it cannot be kept, as on a full disk.
+  """
+  reply = kept.get(key)
+  if reply is None:
+    reply = await client.complete(sent)
+    kept.put(key, reply)
+  return reply
 
 
 class ReplayFile:
@@ -111,7 +125,7 @@ class ReplayFile:
         self._remember(line)
     os.ftruncate(self._file, whole)
     if self._known:
-      _logger.info("Replays %d replies of the judge.", len(self._known))
+      _logger.info("Replays %d replies.", len(self._known))
 
   def get(self, key: Key) -> chat.Reply | None:
     """The reply to a call, None if it has not come yet."""
@@ -134,7 +148,7 @@ class ReplayFile:
     except OSError as error:
       os.ftruncate(self._file, length)
       raise OSError(
-        f"Could not keep a judge's reply in {self._path}: {error}. The last "
+        f"Could not keep a reply in {self._path}: {error}. The last "
         "checkpoint is whole: make room and run the same command again."
       ) from error
 

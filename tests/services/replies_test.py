@@ -1,25 +1,24 @@
+import functools
 import os
 import pathlib
 import resource
 
 import pytest
 
-from hrl_jax import base
-from hrl_jax.services import chat
-from hrl_jax.services.judge import replies
+from hrl_jax.services import chat, replies
 
 pytestmark = pytest.mark.core
 
-REQUEST = base.GradeRequest(
-  occasion=base.Occasion(3, "train"),
-  slot=1,
-  rollout=2,
+named = functools.partial(
+  replies.key,
+  b"a",
+  step=3,
+  purpose="train",
+  subject="slot 1, rollout 2",
   attempt=0,
-  prompt=(base.Message("user", "Say hello."),),
-  response="hello",
-  rubric=(base.Criterion("Greets.", 1.0),),
+  ask=0,
 )
-KEY = replies.key(REQUEST, 0, b"a")
+KEY = named()
 TEXT = 'line\n break \u2028 "quoted" \ud800 \x00'
 
 
@@ -47,26 +46,26 @@ def test_a_reply_is_found_by_the_next_process_and_by_no_later_asking(path):
 @pytest.mark.parametrize(
   "other",
   [
-    replies.key(REQUEST._replace(attempt=1), 0, b"a"),
-    replies.key(REQUEST._replace(slot=0), 0, b"a"),
-    replies.key(REQUEST._replace(rollout=0), 0, b"a"),
-    replies.key(
-      REQUEST._replace(occasion=base.Occasion(4, "train")),
-      0,
-      b"a",
-    ),
-    replies.key(
-      REQUEST._replace(occasion=base.Occasion(3, "evaluation")),
-      0,
-      b"a",
-    ),
-    replies.key(REQUEST, 1, b"a"),
-    replies.key(REQUEST, 0, b"b"),
+    named(attempt=1),
+    named(subject="slot 0, rollout 2"),
+    named(step=4),
+    named(purpose="evaluation"),
+    named(ask=1),
+    KEY._replace(content=KEY.content[::-1]),
   ],
 )
 def test_another_grading_is_a_new_one(path, other):
   opened(path).put(KEY, chat.Reply("yes", "stop"))
   assert opened(path).get(other) is None
+
+
+def test_another_content_has_another_key():
+  # sha256("a") by sha256sum.
+  assert KEY.content.startswith("ca978112ca1bbdcafac231b39a23dc4d")
+  name = {k: v for k, v in KEY._asdict().items() if k != "content"}
+  other = replies.key(b"b", **name)
+  assert other.content != KEY.content
+  assert other._replace(content=KEY.content) == KEY
 
 
 def test_replies_before_the_checkpoint_are_not_read(path):
@@ -80,21 +79,26 @@ def test_replies_before_the_checkpoint_are_not_read(path):
   assert again.get(newer) == chat.Reply("new", "stop")
 
 
+def test_what_a_reply_cost_is_kept_with_it(path):
+  opened(path).put(KEY, chat.Reply("yes", "stop", 12))
+  assert opened(path).get(KEY).tokens == 12
+
+
 @pytest.mark.parametrize("kept_bytes", [1, 40, -1])
 def test_half_a_line_is_cut_and_the_rest_is_whole(path, kept_bytes):
   kept = opened(path)
   kept.put(KEY, chat.Reply("whole", "stop"))
   whole = kept.length()
-  kept.put(KEY._replace(slot=9), chat.Reply("half", "stop"))
+  kept.put(KEY._replace(subject="9"), chat.Reply("half", "stop"))
   line = path.read_bytes()[whole:]
   path.write_bytes(path.read_bytes()[:whole] + line[:kept_bytes])
   again = opened(path)
   assert again.length() == whole
-  assert again.get(KEY._replace(slot=9)) is None
-  again.put(KEY._replace(slot=9), chat.Reply("anew", "stop"))
+  assert again.get(KEY._replace(subject="9")) is None
+  again.put(KEY._replace(subject="9"), chat.Reply("anew", "stop"))
   last = opened(path)
   assert last.get(KEY) == chat.Reply("whole", "stop")
-  assert last.get(KEY._replace(slot=9)) == chat.Reply("anew", "stop")
+  assert last.get(KEY._replace(subject="9")) == chat.Reply("anew", "stop")
 
 
 def test_a_broken_line_is_passed_over_and_said(path, caplog):
@@ -102,11 +106,11 @@ def test_a_broken_line_is_passed_over_and_said(path, caplog):
   kept.put(KEY, chat.Reply("yes", "stop"))
   with open(path, "ab") as file:
     file.write(b"\x00\x00\n[1]\n{}\n")
-  kept.put(KEY._replace(slot=9), chat.Reply("no", "stop"))
+  kept.put(KEY._replace(subject="9"), chat.Reply("no", "stop"))
   again = opened(path)
   assert caplog.text.count("broken line") == 3
   assert again.get(KEY).text == "yes"
-  assert again.get(KEY._replace(slot=9)).text == "no"
+  assert again.get(KEY._replace(subject="9")).text == "no"
 
 
 def test_a_file_that_is_shorter_than_the_checkpoint_knew_starts_anew(path):
@@ -124,7 +128,7 @@ def test_a_reply_that_cannot_be_written_is_an_error_and_leaves_no_half(path):
   resource.setrlimit(resource.RLIMIT_FSIZE, (length + 20, before[1]))
   try:
     with pytest.raises(OSError, match="make room") as caught:
-      kept.put(KEY._replace(slot=9), chat.Reply("second", "stop"))
+      kept.put(KEY._replace(subject="9"), chat.Reply("second", "stop"))
   finally:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
   assert str(path) in str(caught.value)
