@@ -24,12 +24,15 @@ class Knobs(NamedTuple):
     computed_confidence: of a label that is computed, when it is new (H-63).
     mass_below_level: whether a task is saturated only if its mass is also at
       most the next level and the median of the two records before (H-34).
+    has_history: False labels from the current group alone: unmet is blind, full
+      is saturated, and one saturated criterion makes a task saturated.
   """
 
   saturated_records: int
   reach_counts_guided: bool
   computed_confidence: float
   mass_below_level: bool
+  has_history: bool
 
 
 class Standing(NamedTuple):
@@ -211,6 +214,8 @@ def is_saturated(
   """
   if mass is None or not any(each.name == "saturated" for each in labels):
     return False
+  if not knobs.has_history:
+    return True
   # False where the last mass is not known.
   if not mass < last_mass:
     return False
@@ -245,6 +250,8 @@ def _rule(
   standing: Standing, before: history.History, knobs: Knobs
 ) -> tuple[records.LabelName, str, tuple[str, ...]]:
   """Label, reason and the records behind it, by rules 1 and 2 of H-62."""
+  if not knobs.has_history:
+    return _rule_of_group(standing)
   earlier = [
     (seen, tally)
     for seen in before.seen
@@ -272,6 +279,17 @@ def _rule(
     ):
       return "saturated", "full", evidence
     return "agree", "not_yet", evidence
+  return "agree", "separates", ()
+
+
+def _rule_of_group(
+  standing: Standing,
+) -> tuple[records.LabelName, str, tuple[str, ...]]:
+  """The rules where nothing is known but the group."""
+  if standing.reached == 0:
+    return "blind", "never_met", ()
+  if standing.reached == standing.valid:
+    return "saturated", "full", ()
   return "agree", "separates", ()
 
 

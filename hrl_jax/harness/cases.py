@@ -196,6 +196,7 @@ class ProposalCase(NamedTuple):
     highest: greatest one.
     most: criteria that the rubric may have.
     writes: whether new wordings can be graded.
+    updates: earlier candidates of the task, oldest first.
     rejections: of the first round; there are none in it.
     pool: sentences that a stand-in may take for new wordings; an LLM has none.
   """
@@ -213,6 +214,7 @@ class ProposalCase(NamedTuple):
   highest: float
   most: int
   writes: bool
+  updates: tuple[records.Update, ...] = ()
   rejections: tuple[Rejection, ...] = ()
   pool: tuple[str, ...] = ()
 

@@ -10,7 +10,7 @@ import numpy as np
 from flax import struct
 
 from hrl_jax import base, protocols
-from hrl_jax.core import task_sampling
+from hrl_jax.methods import drawing
 
 
 @struct.dataclass
@@ -42,6 +42,8 @@ def make(
     The method.
   """
 
+  size = drawing.Size(num_groups, group_size, drop_constant, max_rounds)
+
   def init(bank: base.Bank) -> State:
     return State(weights_N=np.ones(len(bank.tasks)), bank=bank)
 
@@ -51,34 +53,12 @@ def make(
 
   def plan(state: State, step: int, key: jax.Array) -> tuple[base.Plan, State]:
     del step
-    count = num_groups * (max_rounds if drop_constant else 1)
-    tasks = task_sampling.draw(key, state.weights_N, count)
-    importance_N = task_sampling.importance_weights(state.weights_N)
-    distinct = list(dict.fromkeys(int(task) for task in tasks))
-    slots = []
-    for task in tasks:
-      prompt = distinct.index(int(task))
-      slots.append(
-        base.Slot(
-          task=int(task),
-          bare=prompt,
-          importance=float(importance_N[task]),
-          rubric=state.bank.tasks[task].rubric,
-          sampled_under=(prompt,) * group_size,
-          trained_under=(prompt,) * group_size,
-        )
-      )
-    prompts = tuple(state.bank.tasks[task].prompt for task in distinct)
-    return (
-      base.Plan(
-        prompts=prompts,
-        slots=tuple(slots),
-        num_groups=num_groups,
-        drop_constant=drop_constant,
-        max_rounds=max_rounds if drop_constant else 1,
-      ),
-      state,
-    )
+
+    def view(place: int) -> drawing.View:
+      task = state.bank.tasks[place]
+      return drawing.bare(task, task.rubric, group_size)
+
+    return drawing.plan(key, state.weights_N, view, size), state
 
   def learn(
     state: State,

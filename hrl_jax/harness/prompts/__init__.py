@@ -1,0 +1,1 @@
+"""What the evolver's roles are asked: a case in, messages and a schema out."""

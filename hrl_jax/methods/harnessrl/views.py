@@ -1,0 +1,52 @@
+"""A task of the harness as it is drawn or probed: prompts and rubric."""
+
+from collections.abc import Mapping
+
+from hrl_jax import base
+from hrl_jax.harness import guidance, records, rubrics
+from hrl_jax.methods import drawing
+
+
+def cap(step: int, num_steps: int) -> int:
+  """How many fields a task may have mounted (H-38).
+
+  3 - #{q in 1, 2, 3 : step >= q num_steps / 4}: three at first, one less with
+  each quarter of the training, none in the last.
+  """
+  return 3 - sum(4 * step >= quarter * num_steps for quarter in (1, 2, 3))
+
+
+def guided(
+  task: base.Task, fields: Mapping[records.FieldKind, records.Field]
+) -> base.Conversation:
+  """The prompt of a task with its fields."""
+  texts = {kind: field.text for kind, field in fields.items()}
+  return guidance.render(task.prompt, texts)
+
+
+def view(
+  task: base.Task,
+  fields: Mapping[records.FieldKind, records.Field],
+  rubric: rubrics.TaskRubric,
+  *,
+  group_size: int,
+  condition_on: str,
+) -> drawing.View:
+  """The task for a group whose rollouts all see the same fields.
+
+  Args:
+    task: of the bank.
+    fields: mounted ones.
+    rubric: that grades it.
+    group_size: G.
+    condition_on: "guided" trains under the prompt that was sampled under,
+      "bare" under the task's own (H-25).
+  """
+  prompt = guided(task, fields)
+  trained = prompt if condition_on == "guided" else task.prompt
+  return drawing.View(
+    prompt=task.prompt,
+    sampled_under=(prompt,) * group_size,
+    trained_under=(trained,) * group_size,
+    rubric=rubric.criteria(),
+  )

@@ -1,0 +1,1 @@
+"""What a run's harness remembers: a log, and two indices over it."""
