@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from hrl_jax.harness import cases, history, records
+from hrl_jax.harness import cases, history, quotes, records
 
 
 class Knobs(NamedTuple):
   """Choices of the attributor.
 
   Attributes:
-    saturated_records: earlier records that must be full too, for saturated.
+    saturated_records: earlier steps with a record that must be full too, for
+      saturated; 0 asks for none.
     reach_counts_guided: whether rollouts that saw a field for a criterion count
       as having reached it.
     computed_confidence: of a label that is computed, when it is new (H-63).
@@ -110,17 +111,17 @@ def with_answers(
     view = views[label.target]
     if label.reason == "separates" and label.target in suspicions:
       suspicion = suspicions[label.target]
-      if trouble := unsupported(suspicion, view, case.responses):
+      if trouble := quotes.unsupported(suspicion, view, case.responses):
         problems.append(f"{label.target[0]}: {trouble}")
         label = msgspec.structs.replace(label, reason="unsupported")
       else:
         label = _spurious(label, before, suspicion)
     elif label.target in generic and view in case.full():
-      quotes = generic[label.target]
-      if trouble := misquoted(quotes, case.responses):
+      cited = generic[label.target]
+      if trouble := quotes.misquoted(cited, case.responses):
         problems.append(f"{label.target[0]}: {trouble}")
       else:
-        label = msgspec.structs.replace(label, is_generic=True, quotes=quotes)
+        label = msgspec.structs.replace(label, is_generic=True, quotes=cited)
     result.append(label)
   return tuple(result), tuple(problems)
 
@@ -148,49 +149,6 @@ def with_wording(
       )
     result.append(label)
   return tuple(result), tuple(problems)
-
-
-def unsupported(
-  suspicion: cases.Suspicion,
-  view: cases.CriterionView,
-  responses: Sequence[str],
-) -> str:
-  """Why a suspicion is not believed, empty if it is.
-
-  It needs quotes, word for word, of two satisfying rollouts, or of the only
-  one, and of none that fails.
-  """
-  if trouble := misquoted(suspicion.quotes, responses):
-    return trouble
-  satisfying = {i for i, met in enumerate(view.met) if met}
-  if view.points < 0:
-    # A penalty is satisfied where its behaviour is absent.
-    satisfying = {i for i, met in enumerate(view.met) if met is False}
-  quoted = {quote.rollout for quote in suspicion.quotes}
-  if quoted - satisfying:
-    return f"quotes rollout {min(quoted - satisfying)}, which does not satisfy"
-  needed = min(2, len(satisfying))
-  if len(quoted) < needed:
-    return f"quotes {len(quoted)} satisfying rollouts, {needed} are needed"
-  failing = [
-    responses[i]
-    for i, met in enumerate(view.met)
-    if met is not None and i not in satisfying
-  ]
-  for quote in suspicion.quotes:
-    if any(quote.text in response for response in failing):
-      return f"{quote.text[:80]!r} stands in a failing rollout too"
-  return ""
-
-
-def misquoted(quotes: Sequence[records.Quote], responses: Sequence[str]) -> str:
-  """Which quote is not there word for word, empty if all are."""
-  for quote in quotes:
-    if not 0 <= quote.rollout < len(responses):
-      return f"quotes rollout {quote.rollout}, which is not there"
-    if not quote.text.strip() or quote.text not in responses[quote.rollout]:
-      return f"rollout {quote.rollout} does not hold {quote.text[:80]!r}"
-  return ""
 
 
 def is_saturated(
@@ -271,10 +229,14 @@ def _rule(
       return "agree", "no_history", ()
     return "blind", "never_met", tuple(seen.id for seen, _ in earlier[-4:])
   if standing.reached == standing.valid:
-    recent = [pair for pair in earlier if pair[0].kind != "probe"]
-    recent = recent[-knobs.saturated_records :]
+    # A second group of a step, or another grading of its rollouts, says
+    # nothing about another step; a probe saw what is not mounted.
+    graded = [pair for pair in earlier if pair[0].kind != "probe"]
+    steps = sorted({seen.step for seen, _ in graded}, reverse=True)
+    steps = steps[: knobs.saturated_records]
+    recent = [pair for pair in graded if pair[0].step in steps]
     evidence = tuple(seen.id for seen, _ in recent)
-    if len(recent) == knobs.saturated_records and all(
+    if len(steps) == knobs.saturated_records and all(
       tally.reached == seen.valid for seen, tally in recent
     ):
       return "saturated", "full", evidence
@@ -314,6 +276,8 @@ def _persistence(
   """Draws in a row, this one included, with this label at this version."""
   by_step: dict[int, list[records.LabelName | None]] = {}
   for seen in before.draws():
+    if seen.is_thin:
+      continue  # It says nothing, and was given no label.
     named = [tally.label for tally in seen.tallies if tally.target == target]
     by_step[seen.step] = named
   count = 1

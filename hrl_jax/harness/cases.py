@@ -90,7 +90,8 @@ class Case(NamedTuple):
     responses: of the group's rollouts, in order.
     rewards: of each in points, None where missing.
     history: one line for each earlier group and update, oldest first.
-    related: of other tasks, nearest first.
+    related: of other tasks, those of criteria that a role is asked about first,
+      then nearest first.
   """
 
   step: int

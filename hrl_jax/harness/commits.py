@@ -14,9 +14,7 @@ from hrl_jax.harness import state as states
 
 
 def commit(
-  state: states.HarnessState,
-  log: Iterable[records.Record],
-  places: Mapping[str, int],
+  state: states.HarnessState, log: Iterable[records.Record]
 ) -> states.HarnessState:
   """The state after some records of the log.
 
@@ -27,16 +25,15 @@ def commit(
     state: before.
     log: in its order, which is that of the interfaces within a task: rubric,
       rollout, sampling, removals (H-88).
-    places: in the bank, by task id.
   """
   changing = [record for record in log if changes(record)]
   if not changing:
     return state
-  draft = _Draft(state)
+  draft, places = _Draft(state), state.places
   for record in changing:
     match record:
       case records.Calibration():
-        draft.calibrate(record, places)
+        draft.calibrate(record)
       case records.Removal():
         gone = (records.Drop(record.field),)
         draft.mount(places[record.task], gone, record.step)
@@ -56,8 +53,7 @@ def replay(
   bank: base.Bank, log: Iterable[records.Record]
 ) -> states.HarnessState:
   """The live state that a log leads to, bit for bit."""
-  places = {task.id: place for place, task in enumerate(bank.tasks)}
-  return commit(states.init(bank), log, places)
+  return commit(states.init(bank), log)
 
 
 def changes(record: records.Record) -> bool:
@@ -176,10 +172,9 @@ class _Draft:
     self._write(place, now, known)
     self._state = state.replace(versions=state.versions.extended(made))
 
-  def calibrate(
-    self, calibration: records.Calibration, places: Mapping[str, int]
-  ) -> None:
+  def calibrate(self, calibration: records.Calibration) -> None:
     self._own_criteria(0)
+    places = self._state.places
     for name, cids in calibration.anchors.items():
       place = places[name]
       anchored = rubrics.seed(self._state.bank.tasks[place], cids)

@@ -9,11 +9,12 @@ this order:
   3. a rollout of another task that met a criterion which means the same
   4. the own rollout with the highest reward, if it is above the group's median
 
-The negative is the own rollout with the highest reward that fails the target.
+The negative is the own rollout with the highest reward that fails the target;
+another one follows it, for where that one is shown as the positive.
 """
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hrl_jax import base
@@ -46,7 +47,7 @@ def donations(
   read: Read,
   about: Callable[[str], str],
 ) -> tuple[cases.Donation, ...]:
-  """Positive responses, best first, then the negative one.
+  """Positive responses, best first, then negative ones.
 
   Args:
     wanted: the target.
@@ -70,8 +71,28 @@ def donations(
 def of_group(
   group: records.Group, target: records.Target, is_penalty: bool
 ) -> tuple[cases.Donation, ...]:
-  """What a recorded group itself has to show: its best, then a negative."""
-  return (*_best(group, target), *_negative(group, target, is_penalty))
+  """What a recorded group itself has to show: its best, then what fails."""
+  index = group.criteria.index(target)
+  rewards = {
+    place: rollout.reward
+    for place, rollout in enumerate(group.rollouts)
+    if rollout.reward is not None
+  }
+  ranked = sorted(rewards, key=lambda place: (-rewards[place], place))
+  best = [
+    place
+    for place in ranked[:1]
+    if rewards[place] > statistics.median(rewards.values())
+  ]
+  failing = [
+    place
+    for place in ranked
+    if not desired(group.rollouts[place], index, is_penalty)
+  ]
+  return (
+    *(_donation(group, i, "positive", target, None, None) for i in best),
+    *(_donation(group, i, "negative", target, None, None) for i in failing[:2]),
+  )
 
 
 def desired(rollout: records.Rollout, index: int, is_penalty: bool) -> bool:
@@ -113,40 +134,6 @@ def _met(
       best = max(met, key=lambda place: (group.rollouts[place].reward, -place))
       yield _donation(group, best, "positive", target, similarity, about)
       return
-
-
-def _best(
-  group: records.Group, target: records.Target
-) -> Iterator[cases.Donation]:
-  valid = _valid(group)
-  if not valid:
-    return
-  median = statistics.median(group.rollouts[i].reward for i in valid)
-  best = max(valid, key=lambda place: (group.rollouts[place].reward, -place))
-  if group.rollouts[best].reward > median:
-    yield _donation(group, best, "positive", target, None, None)
-
-
-def _negative(
-  group: records.Group, target: records.Target, is_penalty: bool
-) -> Iterator[cases.Donation]:
-  index = group.criteria.index(target)
-  failing = [
-    place
-    for place in _valid(group)
-    if not desired(group.rollouts[place], index, is_penalty)
-  ]
-  if failing:
-    best = max(failing, key=lambda p: (group.rollouts[p].reward, -p))
-    yield _donation(group, best, "negative", target, None, None)
-
-
-def _valid(group: records.Group) -> Sequence[int]:
-  return [
-    place
-    for place, rollout in enumerate(group.rollouts)
-    if rollout.reward is not None
-  ]
 
 
 def _donation(

@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 from hrl_jax import base
 from hrl_jax.harness import records
 
+MOST_TARGETS = 3
+"""Criteria that one field may be about (H-71)."""
+
 CLOSING = "Use what stands between the tags and do not mention it."
 
 

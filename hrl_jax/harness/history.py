@@ -25,7 +25,8 @@ class Tally(msgspec.Struct, frozen=True):
     target: the criterion.
     reached: sum over valid rollouts of the score, of one minus the score for a
       penalty.
-    unguided: likewise, over rollouts that saw no field for this criterion.
+    unguided: likewise, over rollouts that saw no field for this criterion, in
+      whichever words.
     label: at that draw, None where it was not labelled.
   """
 
@@ -158,13 +159,13 @@ def _tally(
 ) -> Tally:
   target = group.criteria[index]
   is_penalty = group.weights[index] < 0
-  has_field = any(target in field.targets for field in group.fields)
+  guided = {cid for field in group.fields for cid, _ in field.targets}
   reached = unguided = 0.0
   for rollout in valid:
     score = rollout.scores[index]
     desired = 1.0 - score if is_penalty else score
     reached += desired
-    if not (has_field and rollout.is_guided):
+    if not (target[0] in guided and rollout.is_guided):
       unguided += desired
   return Tally(target=target, reached=reached, unguided=unguided)
 

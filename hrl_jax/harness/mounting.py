@@ -37,9 +37,9 @@ def problem(
 
   Codes: "twice" (two adds or two drops of a kind), "unmounted" (a drop of what
   is not there), "mounted" (an add of what is), "unknown" (no target, or one
-  that is not in the rubric), "text" (a field without a text), "donor" (a
-  reference without a response to learn from), "cap" (too many fields), "long"
-  (too many tokens).
+  that is not in the rubric), "targets" (too many), "text" (a field without a
+  text), "donor" (a reference without a response to learn from), "cap" (too many
+  fields), "long" (too many tokens).
 
   Args:
     fields: mounted now.
@@ -85,6 +85,12 @@ def _problem_of_add(
       return validity.Problem(
         "unknown", f"the rubric has no criterion {target[0]!r} as it was"
       )
+  if len(add.targets) > guidance.MOST_TARGETS:
+    return validity.Problem(
+      "targets",
+      f"<{add.field}> has {len(add.targets)} targets, at most "
+      f"{guidance.MOST_TARGETS}",
+    )
   if add.field == "reference" and not any(
     donor.sign == "positive" for donor in add.donors
   ):

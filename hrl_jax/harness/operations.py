@@ -40,7 +40,7 @@ def apply(
   entries = list(rubric.entries)
   lineages = rubric.lineages
   for operation in operations:
-    gone = {cid for cid in touches(operation)}
+    gone = set(touches(operation))
     places = [i for i, e in enumerate(entries) if e.version.cid in gone]
     old = [entries[place] for place in places]
     new = list(_replacements(rubric, operation, old, lineages, step))

@@ -471,10 +471,12 @@ class Header(_Record, tag_field="record", tag="header"):
   Attributes:
     bank: hash of the tasks.
     format: of these records.
+    origin: names what else a log goes on only with, "" for nothing.
   """
 
   bank: str
   format: int = 1
+  origin: str = ""
 
 
 Record = Header | Group | Labels | Update | Removal | Outcome | Calibration

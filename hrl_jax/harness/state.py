@@ -42,6 +42,7 @@ class HarnessState:
     versions: wordings of criteria, those of the seeds first.
     fields: every field that was ever mounted.
     bank: the tasks.
+    places: of the tasks in the bank, by id.
   """
 
   level_N: np.ndarray
@@ -60,6 +61,7 @@ class HarnessState:
   versions: tables.Table[records.Version] = struct.field(pytree_node=False)
   fields: tables.Table[records.Field] = struct.field(pytree_node=False)
   bank: base.Bank = struct.field(pytree_node=False)
+  places: Mapping[str, int] = struct.field(pytree_node=False)
 
 
 class TaskHarness(NamedTuple):
@@ -115,6 +117,7 @@ def init(bank: base.Bank) -> HarnessState:
     ),
     fields=tables.Table(),
     bank=bank,
+    places={task.id: place for place, task in enumerate(bank.tasks)},
   )
 
 

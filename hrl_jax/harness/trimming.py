@@ -1,7 +1,7 @@
 """Long texts cut at the end of a sentence (H-40)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -9,7 +9,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 def trimmed(text: str, most: int, count: Callable[[str], int]) -> str:
   """The text, or as many of its first sentences as have so many tokens.
 
-  A first sentence that is too long alone is cut at a word.
+  A first sentence that is too long alone is cut at a word, and a first word
+  after a letter.
 
   Args:
     text: any.
@@ -20,7 +21,7 @@ def trimmed(text: str, most: int, count: Callable[[str], int]) -> str:
     return text
   ends = [match.start() for match in _SENTENCE_END.finditer(text)]
   words = [match.start() for match in re.finditer(r"\s+", text)]
-  for places in (ends, words):
+  for places in (ends, words, range(1, len(text))):
     fitting = _longest(text, places, most, count)
     if fitting:
       return fitting
@@ -28,7 +29,7 @@ def trimmed(text: str, most: int, count: Callable[[str], int]) -> str:
 
 
 def _longest(
-  text: str, places: list[int], most: int, count: Callable[[str], int]
+  text: str, places: Sequence[int], most: int, count: Callable[[str], int]
 ) -> str:
   """The longest start that ends at one of the places; found by halving."""
   low, high = 0, len(places)

@@ -109,6 +109,8 @@ def _problem_of_one(
       return _weight_problem(rubric, operation.weight, sign)
     case records.Create():
       return _weight_problem(rubric, operation.weight, None)
+    case records.Rewrite(text=text) if text == old[0].version.text:
+      return Problem("ineffective", f"{operation.cid} says that already")
     case records.Reweight():
       return _weight_problem(rubric, operation.weight, old[0].raw)
     case records.Merge():

@@ -1,0 +1,165 @@
+"""What the stand-in proposes: one change of each interface that a label asks.
+
+Where it has a choice it takes what it has tried least, as far as the history
+that it is shown tells; without one it turns with the step.
+"""
+
+import zlib
+from collections.abc import Iterator
+
+from hrl_jax.harness import cases, guidance, operations, records
+
+# Secondary operations of a step.
+_SECONDARY = 2
+
+
+def proposal(case: cases.ProposalCase) -> cases.Proposal:
+  """The action (a_p, a_g, a_c) for a task."""
+  return cases.Proposal(
+    sampling=_sampling(case),
+    rollout=_rollout(case) if "rollout" in case.interfaces else (),
+    rubric=_rubric(case) if "rubric" in case.interfaces else (),
+    rationale="by rules",
+  )
+
+
+def _sampling(case: cases.ProposalCase) -> tuple[records.Lower, ...]:
+  can = "sampling" in case.interfaces and case.level < 3
+  return (records.Lower(),) if case.is_saturated and can else ()
+
+
+def _rollout(
+  case: cases.ProposalCase,
+) -> tuple[records.Add | records.Drop, ...]:
+  blind = {label.target for label in case.labels if label.name == "blind"}
+  idle = [
+    kind
+    for kind in records.FIELD_KINDS
+    if kind in case.fields and not blind.intersection(case.fields[kind].targets)
+  ]
+  if idle and not case.rejections:
+    return tuple(records.Drop(kind) for kind in idle)
+  weights = {view.target: abs(view.points) for view in case.case.criteria}
+  heaviest = sorted(blind, key=lambda target: (-weights[target], target))
+  targets = tuple(heaviest[: guidance.MOST_TARGETS])
+  free = [kind for kind in records.FIELD_KINDS if kind not in case.fields]
+  room = case.cap - len(case.fields)
+  if not targets or room < 1:
+    return ()
+  order = sorted(free, key=lambda kind: _failures(case, kind))
+  adds = [add for kind in order if (add := _add(case, kind, targets))]
+  # A field that failed alone may do with another.
+  return tuple(adds[: min(room, 2)])
+
+
+def _failures(case: cases.ProposalCase, kind: records.FieldKind) -> int:
+  """How often an add of this kind was rejected, now and before."""
+  rejected = [each.candidate for each in case.rejections]
+  rejected += [
+    update.candidate
+    for update in case.updates
+    if not update.decision.is_accepted
+  ]
+  return sum(
+    isinstance(operation, records.Add) and operation.field == kind
+    for candidate in rejected
+    for operation in candidate.operations
+  )
+
+
+def _add(
+  case: cases.ProposalCase,
+  kind: records.FieldKind,
+  targets: tuple[records.Target, ...],
+) -> records.Add | None:
+  views = {view.target: view for view in case.case.criteria}
+  if kind == "reference":
+    shown = tuple(t for t in targets if _has_positive(case, t))
+    return records.Add(kind, shown, text="") if shown else None
+  lines = [
+    f"Avoid this: {views[target].text}"
+    if views[target].points < 0
+    else views[target].text
+    for target in targets
+  ]
+  if kind == "criterion":
+    return records.Add(kind, targets, "\n".join(lines))
+  return records.Add(kind, targets, guidance.critique(lines))
+
+
+def _has_positive(case: cases.ProposalCase, target: records.Target) -> bool:
+  donations = case.donations.get(target, ())
+  return any(each.donor.sign == "positive" for each in donations)
+
+
+def _rubric(case: cases.ProposalCase) -> tuple[records.RubricOperation, ...]:
+  """A primary operation for the surest spurious criterion, and secondary ones
+  on saturated ones."""
+  spurious = sorted(
+    (label for label in case.labels if label.name == "spurious"),
+    key=lambda label: (-label.confidence, label.target),
+  )
+  chosen = [*_primary(case, spurious[0])] if spurious else []
+  if not case.rejections:
+    chosen += list(_secondary(case))[:_SECONDARY]
+  return tuple(chosen)
+
+
+def _primary(
+  case: cases.ProposalCase, label: records.Label
+) -> Iterator[records.RubricOperation]:
+  """Other words if there are any, a lower weight, or its deletion."""
+  view = next(v for v in case.case.criteria if v.target == label.target)
+  sign = 1.0 if view.raw > 0 else -1.0
+  is_lowest = abs(view.raw) <= case.lowest
+  text = _sentence(case)
+  too_much = any(each.decision.code == "above" for each in case.rejections)
+  if text and case.writes and not view.is_anchor and not too_much:
+    yield records.Rewrite(label.target[0], text)
+  elif not is_lowest:
+    yield records.Reweight(label.target[0], sign * case.lowest)
+  elif not view.is_anchor:
+    yield records.Delete(label.target[0])
+
+
+def _secondary(
+  case: cases.ProposalCase,
+) -> Iterator[records.RubricOperation]:
+  """Makes saturated criteria count less, and blind ones once guidance ends."""
+  views = {view.target: view for view in case.case.criteria}
+  names = {"saturated"} if case.cap else {"saturated", "blind"}
+  for label in case.labels:
+    view = views[label.target]
+    if label.name not in names or view.raw < 0:
+      continue
+    if abs(view.raw) > case.lowest:
+      yield records.Reweight(label.target[0], case.lowest)
+    elif not view.is_anchor:
+      yield records.Delete(label.target[0])
+
+
+def _sentence(case: cases.ProposalCase) -> str | None:
+  """A sentence of the pool that the rubric does not have.
+
+  With a history, the first that was not tried; without one, whichever it is
+  the step's turn for.
+  """
+  present = {view.text for view in case.case.criteria}
+  tried = {text for u in case.updates for text in _texts(u.candidate)}
+  tried |= {text for e in case.rejections for text in _texts(e.candidate)}
+  left = [text for text in case.pool if text not in present | tried]
+  if not left:
+    return None
+  if case.updates:
+    return left[0]
+  turn = f"{case.case.task} {case.case.step} {len(case.rejections)}"
+  return left[zlib.crc32(turn.encode()) % len(left)]
+
+
+def _texts(candidate: records.Candidate) -> list[str]:
+  return [
+    text
+    for operation in candidate.operations
+    if isinstance(operation, records.RubricOperation)
+    for text in operations.texts(operation)
+  ]

@@ -1,0 +1,291 @@
+import hypothesis
+import msgspec
+import pytest
+
+from hrl_jax.harness import cases, operations, records
+from hrl_jax.harness.answers import proposal as answers
+from hrl_jax.harness.prompts import forms
+from hrl_jax.harness.stand_in import proposals
+from tests.harness import drawn, makes, role_cases
+from tests.harness.stand_in import random_cases
+
+pytestmark = pytest.mark.core
+
+# c1 and c6 are blind, c2 is spurious, c3 saturated; a critique is mounted.
+CASE = role_cases.PROPOSAL_CASE._replace(
+  fields={}, cap=3, pool=("names pores", "names a gas")
+)
+C1, C2, C3, C4, C5, C6, C7 = (role_cases.target(n) for n in range(1, 8))
+TEXTS = {view.target: view.text for view in CASE.case.criteria}
+
+Add, Drop = records.Add, records.Drop
+
+
+def _proposal(case=CASE, **others):
+  return proposals.proposal(case._replace(**others))
+
+
+def _relabelled(case, **names):
+  """The case with other labels, such as `c2="agree"`."""
+  labels = tuple(
+    msgspec.structs.replace(label, name=names.get(f"c{number}", label.name))
+    for number, label in enumerate(case.labels, start=1)
+  )
+  return case._replace(labels=labels)
+
+
+def _reviewed(case, number, **others):
+  """The case with another view of a criterion."""
+  criteria = list(case.case.criteria)
+  criteria[number - 1] = criteria[number - 1]._replace(**others)
+  return case._replace(case=case.case._replace(criteria=tuple(criteria)))
+
+
+def _rejection(*proposed, code="below"):
+  update = makes.update(*proposed, is_accepted=False)
+  decision = records.Decision(False, code)
+  return cases.Rejection(update.candidate, update.measurement, decision)
+
+
+def test_a_saturated_task_is_drawn_less_often():
+  assert _proposal(level=2).sampling == (records.Lower(),)
+  assert _proposal(is_saturated=False).sampling == ()
+  assert _proposal(level=3).sampling == ()
+  assert _proposal(interfaces=("rollout", "rubric")).sampling == ()
+
+
+def test_blind_criteria_get_guidance_heaviest_first():
+  # c6 has 30 points, c1 has 20; only c6 has a response to learn from.
+  lines = f"{TEXTS[C6]}\n{TEXTS[C1]}"
+  criterion = Add("criterion", (C6, C1), lines)
+  reference = Add("reference", (C6,), "")
+  critique = Add("critique", (C6, C1), f"The last answers fell short:\n{lines}")
+  assert _proposal().rollout == (criterion, reference)
+  assert _proposal(donations={}).rollout == (criterion, critique)
+  assert _proposal(cap=1).rollout == (criterion,)
+  assert _proposal(cap=0).rollout == ()
+  assert _proposal(interfaces=("rubric",)).rollout == ()
+
+
+def test_a_reference_shows_what_is_good():
+  only_bad = {C6: CASE.donations[C6][1:]}
+  kinds = [add.field for add in _proposal(donations=only_bad).rollout]
+  assert kinds == ["criterion", "critique"]
+
+
+def test_a_penalty_is_to_be_avoided():
+  case = _relabelled(CASE, c1="agree", c6="agree", c4="blind")
+  assert _proposal(case).rollout[0] == Add(
+    "criterion", (C4,), f"Avoid this: {TEXTS[C4]}"
+  )
+
+
+def test_a_field_has_three_targets_at_most():
+  case = _relabelled(CASE, c2="blind", c3="blind", c5="blind")
+  # 30 points of c2 and c6, then 20 of c1 and c5; ties by name.
+  assert _proposal(case).rollout[0].targets == (C2, C6, C1)
+
+
+def test_a_field_whose_targets_left_blind_is_withdrawn_first():
+  fields = {
+    "critique": makes.field("critique", C3),
+    "criterion": makes.field("criterion", C2, C7),
+    "reference": makes.field("reference", C7, C1),
+  }
+  found = _proposal(fields=fields).rollout
+  assert found == (Drop("criterion"), Drop("critique"))
+
+
+def test_what_may_not_go_is_joined_by_another_field():
+  fields = {"critique": makes.field("critique", C3)}
+  rejected = (_rejection(Drop("critique")),)
+  found = _proposal(fields=fields, rejections=rejected).rollout
+  assert [add.field for add in found] == ["criterion", "reference"]
+  found = _proposal(fields=fields, rejections=rejected, cap=2).rollout
+  assert [add.field for add in found] == ["criterion"]
+  assert _proposal(fields=fields, rejections=rejected, cap=1).rollout == ()
+
+
+def test_without_a_blind_criterion_nothing_is_mounted():
+  case = _relabelled(CASE, c1="agree", c6="agree")
+  assert _proposal(case).rollout == ()
+
+
+def test_kinds_that_failed_before_come_last():
+  failed = makes.update(Add("criterion", (C1,), "a"), is_accepted=False)
+  passed = makes.update(Add("reference", (C1,), "a"))
+  kinds = [add.field for add in _proposal(updates=(failed, passed)).rollout]
+  assert kinds == ["reference", "critique"]
+  now = (_rejection(Add("reference", (C6,), "a"), Add("critique", (C6,), "a")),)
+  kinds = [add.field for add in _proposal(rejections=now).rollout]
+  assert kinds == ["criterion", "reference"]
+
+
+def _primary(case=CASE, **others):
+  """Operations on the spurious c2."""
+  return tuple(
+    each
+    for each in _proposal(case, **others).rubric
+    if C2[0] in operations.touches(each)
+  )
+
+
+REWRITTEN = makes.update(records.Rewrite("t#9", "is kind"))
+
+
+def test_a_spurious_criterion_is_rewritten_if_there_are_words():
+  assert _primary(updates=(REWRITTEN,)) == (
+    records.Rewrite(C2[0], "names pores"),
+  )
+
+
+@pytest.mark.parametrize(
+  "others",
+  [
+    {"pool": ()},
+    {"writes": False},
+    {"rejections": (_rejection(records.Delete("t#9"), code="above"),)},
+  ],
+)
+def test_without_words_it_counts_for_less_or_goes(others):
+  assert _primary(**others) == (records.Reweight(C2[0], 1.0),)
+  lowest = _reviewed(CASE, 2, raw=1.0)
+  assert _primary(lowest, **others) == (records.Delete(C2[0]),)
+  penalty = _reviewed(CASE, 2, raw=-3.0)
+  assert _primary(penalty, **others) == (records.Reweight(C2[0], -1.0),)
+
+
+def test_the_words_of_an_anchor_stay():
+  anchor = _reviewed(CASE, 2, is_anchor=True)
+  assert _primary(anchor) == (records.Reweight(C2[0], 1.0),)
+  lowest = _reviewed(anchor, 2, raw=1.0)
+  assert _primary(lowest) == ()
+
+
+def test_the_surest_suspicion_is_acted_on():
+  case = _relabelled(CASE, c7="spurious")
+  assert _primary(case)
+  labels = [*case.labels]
+  labels[6] = msgspec.structs.replace(labels[6], confidence=0.9)
+  found = _proposal(case._replace(labels=tuple(labels))).rubric
+  assert operations.touches(found[0]) == (C7[0],)
+  assert _primary(case._replace(labels=tuple(labels))) == ()
+
+
+def test_saturated_criteria_count_for_less_or_go():
+  case = _relabelled(CASE, c2="agree", c5="saturated")
+  # c3 has the least weight already; c5 is an anchor.
+  assert _proposal(case).rubric == (
+    records.Delete(C3[0]),
+    records.Reweight(C5[0], 1.0),
+  )
+  case = _reviewed(case, 5, raw=1.0)
+  assert _proposal(case).rubric == (records.Delete(C3[0]),)
+
+
+def test_two_secondary_operations_at_most_and_none_on_penalties():
+  names = {f"c{n}": "saturated" for n in (1, 4, 5, 7)}
+  case = _relabelled(CASE, c2="agree", c6="agree", **names)
+  assert _proposal(case).rubric == (
+    records.Reweight(C1[0], 1.0),
+    records.Delete(C3[0]),
+  )
+  penalty = _reviewed(_relabelled(CASE, c2="agree"), 3, raw=-2.0)
+  assert _proposal(penalty).rubric == ()
+
+
+def test_blind_criteria_count_for_less_once_guidance_has_ended():
+  case = _relabelled(CASE, c2="agree", c3="agree")
+  assert _proposal(case).rubric == ()
+  assert _proposal(case, cap=0).rubric == (
+    records.Reweight(C1[0], 1.0),
+    records.Reweight(C6[0], 1.0),
+  )
+
+
+def test_a_second_round_revises_what_a_label_asked_for_only():
+  for said, other in (CASE.pool, CASE.pool[::-1]):
+    rejected = (_rejection(records.Rewrite(C2[0], said)),)
+    assert _proposal(rejections=rejected).rubric == (
+      records.Rewrite(C2[0], other),
+    )
+
+
+def test_the_rubric_may_be_closed():
+  assert _proposal(interfaces=("sampling", "rollout")).rubric == ()
+
+
+@pytest.mark.parametrize(
+  "tried",
+  [
+    records.Rewrite("t#9", "names pores"),
+    records.Create("names pores", 1.0),
+    records.Merge(("t#8", "t#9"), "names pores"),
+    records.Split("t#9", ("is kind", "names pores")),
+  ],
+)
+def test_no_sentence_is_tried_twice(tried):
+  for is_accepted in (True, False):
+    update = makes.update(tried, is_accepted=is_accepted)
+    assert _primary(updates=(update,))[0].text == "names a gas"
+  both = makes.update(records.Create("names a gas", 1.0))
+  assert _primary(updates=(update, both)) == (records.Reweight(C2[0], 1.0),)
+
+
+def test_a_sentence_of_the_rubric_is_not_said_again():
+  case = _reviewed(CASE, 7, text="names pores")
+  assert _primary(case)[0].text == "names a gas"
+
+
+def test_without_a_history_it_turns_with_the_step():
+  said = []
+  for step in range(20):
+    case = CASE._replace(case=CASE.case._replace(step=step))
+    (operation,) = _primary(case)
+    assert _primary(case) == (operation,)
+    said.append(operation.text)
+  assert {*said} == {*CASE.pool}
+
+
+def _written(proposal, case):
+  """A proposal as an LLM would have answered it."""
+  by_interface = {
+    name: [forms.written(each, case) for each in getattr(proposal, name)]
+    for name in ("rollout", "rubric")
+  }
+  return {
+    "rationale": proposal.rationale,
+    "sampling": {"op": "reweight"} if proposal.sampling else None,
+    **{name: found or None for name, found in by_interface.items()},
+    "evidence": None,
+  }
+
+
+@hypothesis.settings(max_examples=400)
+@hypothesis.given(drawn.RANDOMS)
+def test_it_takes_only_what_an_llm_is_offered(random):
+  case = random_cases.proposal_case(random)
+  proposal = proposals.proposal(case)
+  assert answers.read(_written(proposal, case), case) == proposal
+  changed = {name for name in records.INTERFACES if getattr(proposal, name)}
+  assert changed <= {*case.interfaces}
+
+
+@hypothesis.settings(max_examples=400)
+@hypothesis.given(drawn.RANDOMS)
+def test_every_sentence_is_of_the_pool_and_new(random):
+  case = random_cases.proposal_case(random)
+  told = [update.candidate for update in case.updates]
+  told += [rejection.candidate for rejection in case.rejections]
+  tried = {view.text for view in case.case.criteria}
+  for operation in (each for of in told for each in of.operations):
+    if not isinstance(operation, records.Add):
+      tried |= {
+        getattr(operation, "text", ""),
+        *getattr(operation, "texts", ()),
+      }
+  for operation in proposals.proposal(case).rubric:
+    for text in operations.texts(operation):
+      assert text in case.pool
+      assert text not in tried
+      assert case.writes
