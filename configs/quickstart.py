@@ -35,6 +35,7 @@ def get_config() -> ml_collections.ConfigDict:
   config.data = data = ml_collections.ConfigDict()
   data.train = ("package:hrl_jax/data/tasks/train.jsonl",)
   data.held_out = ("package:hrl_jax/data/tasks/held_out.jsonl",)
+  data.max_tasks = config_dict.placeholder(int)  # Of train; None for all.
   data.max_prompt_tokens = 256  # A longer prompt is an error.
 
   config.method = method = ml_collections.ConfigDict()
@@ -52,8 +53,9 @@ def get_config() -> ml_collections.ConfigDict:
   rollout.max_rounds = 1  # Of generation, until a batch stays short.
 
   config.judge = judge = ml_collections.ConfigDict()
-  judge.kind = "likelihood"  # "none", "likelihood" (in process) or "llm".
+  judge.kind = "likelihood"  # Or "none", "llm", "lab".
   judge.thresholds = "package:hrl_jax/data/tasks/thresholds.json"
+  judge.world = ""  # Of "lab": its file.
   judge.mode = "criterion"  # A call of "llm" per criterion, or per "rubric".
   judge.structured = True  # Ask for JSON of a schema?
   judge.temperature = 0.6

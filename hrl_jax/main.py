@@ -75,10 +75,17 @@ def run(
     checkpoints.SaveError: if a checkpoint cannot be written.
   """
   path = folder.path / "replies.jsonl"
-  with contextlib.closing(replies.ReplayFile(path)) as kept:
+  with contextlib.ExitStack() as opened:
+    kept = opened.enter_context(contextlib.closing(replies.ReplayFile(path)))
     setup, state = train.build(config, kept)
+    for log in setup.logs:
+      opened.callback(log.close)
     saved = resume.Saved(
-      folder.path / "checkpoints", resume.identity(setup), kept
+      folder.path / "checkpoints",
+      resume.identity(setup),
+      kept,
+      setup.method,
+      setup.logs,
     )
     state, start = saved.resume(state, folder, config, resume_anyway)
     _logger.info(

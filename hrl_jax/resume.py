@@ -3,14 +3,15 @@
 import hashlib
 import logging
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hrl_jax import config as configs
-from hrl_jax import train
+from hrl_jax import protocols, train
 from hrl_jax.checkpoint import hf
 from hrl_jax.checkpoint import state as checkpoints
 from hrl_jax.data import package_files
+from hrl_jax.methods import given
 from hrl_jax.metrics import conditions, run_folder
 from hrl_jax.services import replies
 
@@ -23,12 +24,16 @@ class Saved(NamedTuple):
   Attributes:
     path: folder of the checkpoints.
     identity: of the run.
-    kept: the judge's replies.
+    kept: replies that were paid for.
+    method: whose state it is.
+    logs: of the method.
   """
 
   path: pathlib.Path
   identity: checkpoints.Identity
   kept: replies.ReplayFile
+  method: protocols.Method
+  logs: Sequence[given.Log]
 
   def resume(
     self,
@@ -52,6 +57,8 @@ class Saved(NamedTuple):
     found = conditions.gather()
     state, start, lengths = self._restore(state, folder, found, anyway)
     self.kept.replay(lengths.get(self.kept.name, 0))
+    for log in self.logs:
+      log.cut(lengths.get(log.name, 0))
     folder.start(start, configs.as_dict(config), found, lengths)
     return state, start
 
@@ -64,12 +71,15 @@ class Saved(NamedTuple):
     keep_last: int,
   ) -> None:
     """Saves the state after `step` updates; the logs are durable before it."""
-    lengths = {**folder.lengths(), self.kept.name: self.kept.length()}
+    lengths = {
+      **folder.lengths(),
+      **{log.name: log.length() for log in (self.kept, *self.logs)},
+    }
     checkpoints.save(
       self.path,
       step,
       state,
-      {"lengths": lengths},
+      {"lengths": lengths, "text": self.method.text(state.method)},
       identity=self.identity,
       score=score,
       keep_last=keep_last,
@@ -99,19 +109,18 @@ class Saved(NamedTuple):
     del state
     document = checkpoints.read_document(self.path, step)
     restored = checkpoints.restore(self.path, step, like)
+    restored = restored._replace(
+      method=self.method.with_text(restored.method, document["text"])
+    )
     _logger.info("Resumes after step %d.", step)
     return restored, step, document["lengths"]
 
 
 def identity(setup: train.Setup) -> checkpoints.Identity:
   """What a run must share with the checkpoint that it resumes from."""
-  files = setup.world.tokenizer.files
-  tokenizer = hashlib.sha256()
-  for name in sorted(files):
-    tokenizer.update(name.encode() + b"\0" + files[name] + b"\0")
   model = {
     "weights": hf.weights_hash(setup.config.model.path),
-    "tokenizer": tokenizer.hexdigest(),
+    "tokenizer": setup.world.tokenizer.hash,
   }
   if setup.config.judge.kind == "likelihood":
     path = package_files.resolve(setup.config.judge.thresholds)

@@ -18,25 +18,43 @@ from tests.services import fault_server
 
 KILLS = int(os.environ.get("KILLS", "2"))
 # What is under way when a run is killed; "any" is a random moment of it.
-MOMENTS = ("grading", "any", "saving", "any", "logging", "any")
+MOMENTS = {
+  "judged_config": ("grading", "any", "saving", "any", "logging", "any"),
+  "judged_harness_config": (
+    "remembering",
+    "starting cold",
+    "any",
+    "grading",
+    "saving",
+    "any",
+  ),
+}
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-  """A run that nobody kills: its config and the seconds that it took."""
+@pytest.fixture(scope="module", params=MOMENTS)
+def whole(request, tmp_path_factory):
+  """A run that nobody kills: its config, the seconds that it took, weights."""
   tmp_path = tmp_path_factory.mktemp("whole")
   with fault_server.FaultServer(judge.verdict, delay_s=0.01) as url:
-    made = configs.from_config_dict(tiny.judged_config(tmp_path, url))
-    started = begin(tmp_path, tmp_path, url)
+    made = config(request.param, tmp_path, url)
+    started = begin(request.param, tmp_path, tmp_path, url)
     since = wait_for_start(started, tmp_path)
     end(started)
     seconds = time.monotonic() - since
-    yield made, seconds, runs.weights(made)
+    yield request.param, made, seconds, runs.weights(made)
 
 
-def begin(folder, tmp_path, url):
+def config(name, folder, url):
+  made = {
+    "judged_config": tiny.judged_config,
+    "judged_harness_config": tiny.judged_harness_config,
+  }[name]
+  return configs.from_config_dict(made(folder, url))
+
+
+def begin(name, folder, tmp_path, url):
   return runs.start(
-    f"tiny.judged_config(Path({str(folder)!r}), {url!r})",
+    f"tiny.{name}(Path({str(folder)!r}), {url!r})",
     tmp_path,
     f"--config.workdir={tmp_path / 'run'}",
   )
@@ -79,6 +97,10 @@ def wait_for(moment, process, made, workdir, seconds, chance):
     wait(process, grows(workdir / "replies.jsonl", call))
   elif moment == "logging":
     wait(process, grows(workdir / "rollouts.jsonl", step))
+  elif moment == "remembering":
+    wait(process, grows(workdir / "memory" / "log.jsonl", 2 * step))
+  elif moment == "starting cold":
+    wait(process, grows(workdir / "cold_start.jsonl", step))
   elif moment == "saving":
     wait(process, saves(workdir / "checkpoints", step))
     time.sleep(chance.uniform(0, 0.03))
@@ -101,22 +123,21 @@ def saves(folder, times):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(KILLS))
 def test_a_killed_run_goes_on_as_if_nothing_had_been(whole, tmp_path, number):
-  made, seconds, weights = whole
+  name, made, seconds, weights = whole
   folder = pathlib.Path(made.model.path).parent
   chance = random.Random(number)
   server = fault_server.FaultServer(judge.verdict, delay_s=0.01)
   with server as url:
-    process = begin(folder, tmp_path, url)
+    process = begin(name, folder, tmp_path, url)
     wait_for_start(process, tmp_path)
-    moment = MOMENTS[number % len(MOMENTS)]
+    moment = MOMENTS[name][number % len(MOMENTS[name])]
     wait_for(moment, process, made, tmp_path / "run", seconds, chance)
     process.kill()
     process.communicate(timeout=60)
     asked = sum(server.arrivals.values())
-    end(begin(folder, tmp_path, url))
+    end(begin(name, folder, tmp_path, url))
     resumed = dataclasses.replace(
-      configs.from_config_dict(tiny.judged_config(folder, url)),
-      workdir=str(tmp_path / "run"),
+      config(name, folder, url), workdir=str(tmp_path / "run")
     )
     assert runs.logs(resumed.workdir) == runs.logs(made.workdir)
     for ours, theirs in zip(runs.weights(resumed), weights, strict=True):

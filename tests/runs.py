@@ -19,6 +19,8 @@ REPEATED = (
   "answers.jsonl",
   "failures.jsonl",
 )
+# Those of a method with a memory.
+HARNESS = ("memory/log.jsonl", "cold_start.jsonl")
 
 
 class Stop:
@@ -39,14 +41,16 @@ def run(config, stop=None, resume_anyway=False):
 
 
 def logs(workdir):
-  return {
-    name: (pathlib.Path(workdir) / name).read_bytes() for name in REPEATED
-  }
+  folder = pathlib.Path(workdir)
+  kept = [name for name in HARNESS if (folder / name).exists()]
+  return {name: (folder / name).read_bytes() for name in (*REPEATED, *kept)}
 
 
 def weights(config):
   folder = pathlib.Path(config.workdir) / "checkpoints"
-  _, state = train.build(config)
+  setup, state = train.build(config)
+  for log in setup.logs:
+    log.close()
   restored = checkpoints.restore(
     folder, checkpoints.latest(folder), checkpoints.abstract(state)
   )

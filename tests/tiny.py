@@ -1,5 +1,6 @@
 """A whole run in small: a random model of two layers, four tasks, a config."""
 
+import dataclasses
 import functools
 import json
 import pathlib
@@ -13,7 +14,7 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 from tokenizers import decoders, models, pre_tokenizers
 
-from configs import quickstart
+from configs import harnessrl_quickstart, quickstart
 from hrl_jax import base
 from hrl_jax.checkpoint import hf
 from hrl_jax.data import bank, tokenizer
@@ -155,14 +156,24 @@ def judged_config(folder: pathlib.Path, url: str) -> ConfigDict:
   """`config` with criteria for a judge behind an address, and 6 steps."""
   made = config(folder)
   made.num_steps = 6
+  return _judged(made, folder, url)
+
+
+def judged_harness_config(folder: pathlib.Path, url: str) -> ConfigDict:
+  """`harness_config` with criteria for a judge behind an address."""
+  return _judged(harness_config(folder), folder, url)
+
+
+def _judged(made: ConfigDict, folder: pathlib.Path, url: str) -> ConfigDict:
   made.judge.kind = "llm"
   made.judge.endpoint.url = url
   made.judge.endpoint.max_in_flight = 4
   for name in ("train", "held_out"):
-    path = folder / f"judged_{name}.jsonl"
+    (plain,) = map(pathlib.Path, made.data[name])
+    path = folder / f"judged_{plain.name}"
     if not path.exists():
-      plain = bank.load([folder / f"{name}.jsonl"], checkers=checkers.names())
-      bank.save([_with_judged(task) for task in plain.tasks], path)
+      tasks = bank.load([plain], checkers=checkers.names()).tasks
+      bank.save([_with_judged(task) for task in tasks], path)
     made.data[name] = (str(path),)
   return made
 
@@ -173,3 +184,50 @@ def _with_judged(task: base.Task) -> base.Task:
     base.Criterion(f"Is as rude as {task.id}.", -1.0),
   )
   return task._replace(rubric=task.rubric + criteria)
+
+
+def harness_config(folder: pathlib.Path) -> ConfigDict:
+  """`config` with HarnessRL on six tasks, cold start included."""
+  made = config(folder)
+  long = dataclasses.replace(DECODER, max_positions=512)
+  if not (folder / "long").exists():
+    hf.save(folder / "long", long, params(long), text())
+    tasks = [_harness_task(name) for name in "abcdef"]
+    bank.save(tasks, folder / "harness_train.jsonl")
+  made.model.path = str(folder / "long")
+  made.data.train = (str(folder / "harness_train.jsonl"),)
+  made.data.max_prompt_tokens = 448
+  made.num_steps = 6
+  made.method.name = "harnessrl"
+  made.method.arguments = harnessrl_quickstart.harnessrl()
+  made.method.arguments.probe_share = 1.0
+  made.method.arguments.cold_start.second_groups = 6
+  made.method.arguments.cold_start.regraded_groups = 6
+  made.method.arguments.cold_start.minimum_pairs = 2
+  return made
+
+
+def _harness_task(name: str) -> base.Task:
+  """Criteria of which some separate, one is full and one is hardly ever met."""
+  patterns = (
+    ("[a-m]", 2.0),
+    ("[n-z]", 1.0),
+    ("[A-M]", 2.0),
+    (".", 1.0),
+    ("xyz", 3.0),
+    ("[0-9]", -1.0),
+  )
+  return base.Task(
+    id=name,
+    domain="test",
+    prompt=(base.Message("user", f"Say {name}"),),
+    rubric=tuple(
+      base.Criterion(
+        text=f"Matches {pattern}.",
+        weight=weight,
+        checker="contains_pattern",
+        arguments={"pattern": pattern},
+      )
+      for pattern, weight in patterns
+    ),
+  )

@@ -32,11 +32,13 @@ class Data(schema.Section, place="config.data"):
   Attributes:
     train: JSON Lines files of the bank, as for `Model.path`.
     held_out: likewise, of tasks that are only evaluated.
+    max_tasks: the first so many tasks of `train`, None for all of them.
     max_prompt_tokens: a longer prompt is an error, never cut.
   """
 
   train: tuple[str, ...]
   held_out: tuple[str, ...]
+  max_tasks: int | None = schema.within("[1, inf)")
   max_prompt_tokens: int = schema.within("[1, inf)")
 
 
@@ -108,9 +110,11 @@ class Judge(schema.Section, place="config.judge"):
 
   Attributes:
     kind: "none" drops them; "likelihood" is the first policy itself, in this
-      process; "llm" is a model behind `endpoint`.
+      process; "llm" is a model behind `endpoint`; "lab" is the exact one of a
+      world of the lab.
     thresholds: of "likelihood": the file that scripts/calibrate_judge.py made
       for the model and the tasks, as for `Model.path`.
+    world: of "lab": the file that describes it.
     mode: of "llm": a call per "criterion", or one for the whole "rubric".
     structured: of "llm": whether the endpoint is asked to keep to the JSON
       schema of the reply.
@@ -121,8 +125,9 @@ class Judge(schema.Section, place="config.judge"):
     endpoint: of "llm".
   """
 
-  kind: Literal["none", "likelihood", "llm"]
+  kind: Literal["none", "likelihood", "llm", "lab"]
   thresholds: str
+  world: str
   mode: Literal["criterion", "rubric"]
   structured: bool
   temperature: float = schema.within("[0, inf)")

@@ -76,6 +76,22 @@ def content_hash(tasks: Sequence[base.Task]) -> str:
   return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+def first(bank: base.Bank, count: int | None) -> base.Bank:
+  """The first so many tasks of a bank, None for all of them.
+
+  Raises:
+    ValueError: if there are fewer.
+  """
+  if count is None:
+    return bank
+  if count > len(bank.tasks):
+    raise ValueError(
+      f"config.data.max_tasks={count} is more than the {len(bank.tasks)} tasks "
+      "of config.data.train. Lower it, or set it to None."
+    )
+  return base.Bank(bank.tasks[:count], content_hash(bank.tasks[:count]))
+
+
 def without_judged(bank: base.Bank) -> tuple[base.Bank, int]:
   """Drops the criteria that name no checker, for a run without a judge.
 

@@ -6,6 +6,7 @@ one by one, which is what keeps control tokens out of messages.
 """
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import re
@@ -55,6 +56,14 @@ class Tokenizer:
   hidden_ids: frozenset[int]
   missing: frozenset[str]
   template: chat_template.ChatTemplate | None
+
+  @property
+  def hash(self) -> str:
+    """SHA-256 of the files, in hexadecimal."""
+    digest = hashlib.sha256()
+    for name in sorted(self.files):
+      digest.update(name.encode() + b"\0" + self.files[name] + b"\0")
+    return digest.hexdigest()
 
   def encode_chat(self, conversation: base.Conversation) -> tuple[int, ...]:
     """Token ids of the prompt that asks the assistant for the next turn.

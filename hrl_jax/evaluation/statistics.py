@@ -78,3 +78,37 @@ def paired_interval(
     float(high),
     int(np.count_nonzero(~np.isnan(differences_SN))),
   )
+
+
+def nested_interval(
+  values_WS: Float[np.ndarray, "worlds seeds"], *, seed: int = 0
+) -> Interval:
+  """The mean with a bootstrap over worlds, and over seeds within each.
+
+  Worlds are drawn anew first, then the seeds of each drawn world by
+  themselves: a conclusion is to hold in other worlds, not only with other seeds
+  in these. With one of either, that level adds no width.
+
+  Args:
+    values_WS: such as paired differences; a missing one is NaN.
+    seed: of the resampling.
+  """
+  num_worlds, num_seeds = values_WS.shape
+  world_key, seed_key = jax.random.split(jax.random.key(seed))
+  worlds = jax.random.randint(
+    world_key, (_RESAMPLES, num_worlds), 0, num_worlds
+  )
+  seeds = jax.random.randint(
+    seed_key, (_RESAMPLES, num_worlds, num_seeds), 0, num_seeds
+  )
+  drawn = values_WS[np.asarray(worlds)[:, :, None], np.asarray(seeds)]
+  counts = np.count_nonzero(~np.isnan(drawn), axis=(1, 2))
+  # A draw of missing values only says nothing.
+  means = np.nansum(drawn, axis=(1, 2))[counts > 0] / counts[counts > 0]
+  low, high = np.percentile(means, [2.5, 97.5])
+  return Interval(
+    float(np.nanmean(values_WS)),
+    float(low),
+    float(high),
+    int(np.count_nonzero(~np.isnan(values_WS))),
+  )

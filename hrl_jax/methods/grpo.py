@@ -26,23 +26,8 @@ class State:
   bank: base.Bank = struct.field(pytree_node=False)
 
 
-def make(
-  *, num_groups: int, group_size: int, drop_constant: bool, max_rounds: int
-) -> protocols.Method:
-  """Binds the size of a step.
-
-  Args:
-    num_groups: P, groups in a batch.
-    group_size: G, rollouts of a group.
-    drop_constant: whether groups without contrast are replaced (B-2).
-    max_rounds: rounds of generation after which a batch stays short; the plan
-      holds enough slots for all of them.
-
-  Returns:
-    The method.
-  """
-
-  size = drawing.Size(num_groups, group_size, drop_constant, max_rounds)
+def make(size: drawing.Size) -> protocols.Method:
+  """Binds the size of a step."""
 
   def init(bank: base.Bank) -> State:
     return State(weights_N=np.ones(len(bank.tasks)), bank=bank)
@@ -56,7 +41,7 @@ def make(
 
     def view(place: int) -> drawing.View:
       task = state.bank.tasks[place]
-      return drawing.bare(task, task.rubric, group_size)
+      return drawing.bare(task, task.rubric, size.group_size)
 
     return drawing.plan(key, state.weights_N, view, size), state
 

@@ -18,6 +18,10 @@ _SHOWN = (
   ("kl", "KL", "{:.2g}"),
   ("entropy", "entropy", "{:.2f}"),
   ("clip_fraction", "clipped", "{:.1%}"),
+  ("harness/accepted", "accepted", "{:.0f}"),
+  ("harness/rejected", "rejected", "{:.0f}"),
+  ("harness/mounted", "fields", "{:.2f}"),
+  ("harness/effective_sample", "ESS", "{:.0%}"),
   ("tokens_per_second", "tok/s", "{:.0f}"),
 )
 

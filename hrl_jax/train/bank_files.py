@@ -31,7 +31,7 @@ def load(
     for paths in (config.data.train, config.data.held_out)
   )
   _check_disjoint(bank, held_out)
-  return bank, held_out
+  return banks.first(bank, config.data.max_tasks), held_out
 
 
 def load_one(

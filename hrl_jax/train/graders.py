@@ -1,6 +1,5 @@
 """The graders of a run: exact checkers, and the judge that the config names."""
 
-import os
 from collections.abc import Callable, Sequence
 
 from hrl_jax import base, protocols
@@ -8,10 +7,13 @@ from hrl_jax import config as configs
 from hrl_jax.checkpoint import hf
 from hrl_jax.data import package_files
 from hrl_jax.data import tokenizer as tokenizers
+from hrl_jax.lab import files as lab_files
+from hrl_jax.lab import judge as lab_judge
 from hrl_jax.model import decoder, specification, token_tree
 from hrl_jax.services import (
   chat,
   checker_grader,
+  credentials,
   judge_thresholds,
   likelihood,
   likelihood_judge,
@@ -44,7 +46,8 @@ def prepare(
     chat.UnreachableError: within 10 seconds if an LLM judge does not answer.
     ValueError: if the environment lacks its key, or the thresholds of the
       likelihood judge are of another model or other tasks.
-    FileNotFoundError: if the file of the thresholds is not there.
+    FileNotFoundError: if the file of the thresholds, or of the lab's world, is
+      not there.
   """
   checker = checker_grader.CheckerGrader()
   if config.judge.kind == "none":
@@ -53,6 +56,9 @@ def prepare(
     judge = _llm(config, kept)
     judge.check()
     return lambda sizes, first: mixed_grader.MixedGrader(checker, judge)
+  if config.judge.kind == "lab":
+    exact = lab_judge.LabJudge(lab_files.load(config.judge.world))
+    return lambda sizes, first: mixed_grader.MixedGrader(checker, exact)
   thresholds = _thresholds(config, banks)
 
   def make(sizes, first):
@@ -72,7 +78,9 @@ def _llm(config: configs.Config, kept: replies.Replies) -> llm_judge.LlmJudge:
     chat.Endpoint(
       url=knobs.endpoint.url,
       model=knobs.endpoint.model,
-      api_key=_api_key(knobs.endpoint.api_key_variable),
+      api_key=credentials.api_key(
+        knobs.endpoint.api_key_variable, "config.judge"
+      ),
       max_in_flight=knobs.endpoint.max_in_flight,
       attempts=knobs.endpoint.attempts,
       timeout_s=knobs.endpoint.timeout,
@@ -101,15 +109,3 @@ def _thresholds(
   )
   tasks = [task for bank in banks for task in bank.tasks]
   return judge_thresholds.of_tasks(frozen, tasks, path)
-
-
-def _api_key(variable: str | None) -> str | None:
-  if variable is None:
-    return None
-  if not os.environ.get(variable):
-    raise ValueError(
-      f"config.judge.endpoint.api_key_variable names {variable!r}, which the "
-      "environment lacks. Export it, or set the knob to None for an endpoint "
-      "without a key."
-    )
-  return os.environ[variable].strip()

@@ -5,14 +5,13 @@ spent on compiling or sampling.
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from hrl_jax import base, batch, collect, protocols
+from hrl_jax import base, batch, collect, methods, protocols
 from hrl_jax import config as configs
 from hrl_jax.checkpoint import hf
 from hrl_jax.core import (
@@ -24,13 +23,13 @@ from hrl_jax.core import (
   token_terms,
   update,
 )
-from hrl_jax.data import jsonl, package_files
+from hrl_jax.data import package_files
 from hrl_jax.data import tokenizer as tokenizers
-from hrl_jax.methods import METHODS
+from hrl_jax.methods import given
 from hrl_jax.model import decoder, policy, specification
 from hrl_jax.rollout import jax_engine
 from hrl_jax.services import replies
-from hrl_jax.train import bank_files, graders
+from hrl_jax.train import bank_files, giving, graders
 
 
 class Setup(NamedTuple):
@@ -43,6 +42,7 @@ class Setup(NamedTuple):
     decoder: sizes of the policy.
     world: engine, grader and tokenizer.
     method: the training recipe.
+    logs: files that it writes; whoever built it closes them.
     sampling: how rollouts are drawn.
     pack: rollouts to batches, see `collect.collect`.
     credit: `(rewards_PG, valid_PG) -> advantages_PG`.
@@ -58,6 +58,7 @@ class Setup(NamedTuple):
   decoder: specification.DecoderConfig
   world: collect.World
   method: protocols.Method
+  logs: tuple[given.Log, ...]
   sampling: base.Sampling
   pack: collect.Pack
   credit: advantages.Estimator
@@ -96,12 +97,13 @@ def build(
     package_files.resolve(config.model.path), config.model.template_options
   )
   bank, held_out = bank_files.load(config, tokenizer)
-  method = make_method(config)
+  recipe, arguments = methods.recipe(
+    config.method.name, config.method.arguments
+  )
+  kept = kept or replies.Forgetful()
   # A judge that is not there, or not for these tasks, is told before a model
   # is loaded.
-  make_grader = graders.prepare(
-    config, tokenizer, (bank, held_out), kept or replies.Forgetful()
-  )
+  make_grader = graders.prepare(config, tokenizer, (bank, held_out), kept)
   decoder_config, host_params = hf.load(config.model.path, jnp.float32)
   _check_length(config, decoder_config)
   params = jax.tree.map(jnp.asarray, host_params)
@@ -111,6 +113,8 @@ def build(
   first = jax.tree.map(jnp.copy, params) if needs_first else None
   optimiser = make_optimizer(config)
   row_logprobs = _row_logprobs(config, decoder_config)
+  # Last, for it opens files that nobody would close if the rest failed.
+  made = recipe.make(giving.given(config, bank, tokenizer, kept), arguments)
   setup = Setup(
     config=config,
     bank=bank,
@@ -121,7 +125,8 @@ def build(
       grader=make_grader(decoder_config, first),
       tokenizer=tokenizer,
     ),
-    method=method,
+    method=made.method,
+    logs=made.logs,
     sampling=_sampling(config, tokenizer),
     pack=functools.partial(pack, config=config),
     credit=advantages.estimator(
@@ -133,42 +138,8 @@ def build(
     logprobs=update.make_logprobs(row_logprobs),
     reference=first if has_reference else None,
   )
-  state = State(update.init(params, optimiser), method.init(bank))
+  state = State(update.init(params, optimiser), made.method.init(bank))
   return setup, state
-
-
-def make_method(config: configs.Config) -> protocols.Method:
-  """The method that the config names, bound to the size of a step.
-
-  Raises:
-    ValueError: if there is no such method, or it takes other arguments.
-  """
-  name, arguments = config.method.name, config.method.arguments
-  if name not in METHODS:
-    raise ValueError(
-      f"There is no method {jsonl.shown(name)}. config.method.name is one of "
-      f"{', '.join(METHODS)}."
-    )
-  bound = {
-    "num_groups": config.rollout.tasks_per_step,
-    "group_size": config.rollout.group_size,
-    "drop_constant": config.rollout.drop_constant,
-    "max_rounds": config.rollout.max_rounds,
-  }
-  knobs = inspect.signature(METHODS[name]).parameters
-  own = sorted(knobs.keys() - bound.keys())
-  unknown = sorted(arguments.keys() - own)
-  missing = [
-    each
-    for each in own
-    if each not in arguments and knobs[each].default is inspect.Parameter.empty
-  ]
-  if unknown or missing:
-    raise ValueError(
-      f"config.method.arguments of {name} has unknown entries "
-      f"{jsonl.shown(unknown)} and lacks {missing}. It takes {own}."
-    )
-  return METHODS[name](**bound, **arguments)
 
 
 def make_optimizer(config: configs.Config) -> Any:

@@ -2,6 +2,7 @@ import pytest
 
 from hrl_jax import base
 from hrl_jax.data import bank
+from tests import fakes
 from tests.data.task_files import CHECKERS, load, valid, written
 
 
@@ -261,3 +262,14 @@ def test_windows_line_ends_and_blank_lines_change_nothing(tmp_path):
 
 
 # Every code point, lone surrogates included, and what splits lines elsewhere.
+
+
+def test_the_first_tasks_are_a_bank_of_their_own(tmp_path):
+  tasks = [fakes.task(name, f"prompt {name}", ("good", 1.0)) for name in "abc"]
+  whole = base.Bank(tuple(tasks), bank.content_hash(tasks))
+  assert bank.first(whole, None) is whole
+  two = bank.first(whole, 2)
+  assert [task.id for task in two.tasks] == ["a", "b"]
+  assert two.hash == bank.content_hash(tasks[:2])
+  with pytest.raises(ValueError, match="max_tasks=4 is more than the 3 tasks"):
+    bank.first(whole, 4)

@@ -43,3 +43,27 @@ def test_the_paired_interval_covers_seeds_as_well_as_tasks():
   interval = statistics.paired_interval(between_tasks)
   assert 0.3 < interval.low < 0.5 < interval.high < 0.7
   assert interval.count == 100
+
+
+def test_nested_interval_of_one_world_is_that_of_its_seeds():
+  values_WS = np.array([[1.0, 2.0, 4.0]])
+  nested = statistics.nested_interval(values_WS)
+  plain = statistics.mean_interval(values_WS[0])
+  assert nested.mean == plain.mean
+  # The same percentiles of the same distribution, by other draws.
+  assert abs(nested.low - plain.low) < 0.1
+  assert abs(nested.high - plain.high) < 0.1
+
+
+def test_nested_interval_covers_other_worlds():
+  # Seeds agree within a world: only the worlds can make the interval wide.
+  values_WS = np.repeat([[0.0], [10.0]], 3, axis=1)
+  interval = statistics.nested_interval(values_WS)
+  assert (interval.mean, interval.low, interval.high) == (5.0, 0.0, 10.0)
+
+
+def test_nested_interval_leaves_missing_values_out():
+  values_WS = np.array([[1.0, np.nan], [3.0, 3.0]])
+  interval = statistics.nested_interval(values_WS)
+  assert interval.count == 3
+  assert interval.mean == pytest.approx(7 / 3)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hrl_jax import base
-from hrl_jax.methods import grpo
+from hrl_jax.methods import drawing, grpo
 from tests import fakes
 
 BANK = base.Bank(
@@ -21,7 +21,7 @@ def method(**knobs):
     "drop_constant": False,
     "max_rounds": 1,
   }
-  return grpo.make(**{**defaults, **knobs})
+  return grpo.make(drawing.Size(**{**defaults, **knobs}))
 
 
 def plan(made, step):

@@ -8,18 +8,32 @@ another method's rule; with every interface off this is `grpo`, bit for bit.
 Items that docstrings name, such as H-41, are explained in docs/harnessrl.md.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import msgspec
+import numpy as np
 from flax import struct
 
 from hrl_jax import base, protocols
-from hrl_jax.harness import commits, records
+from hrl_jax.core import task_sampling
+from hrl_jax.harness import commits, records, rubrics
 from hrl_jax.harness import state as states
 from hrl_jax.methods import drawing, interfaces
-from hrl_jax.methods.harnessrl import cold_start, evolver, parts, views
+from hrl_jax.methods.harnessrl import (
+  cold_start,
+  evolver,
+  parts,
+  tallying,
+  views,
+)
+
+_logger = logging.getLogger(__name__)
+
+# Share of its draws that importance weights should leave a step (H-32).
+_LEAST_EFFECTIVE = 0.5
 
 
 @struct.dataclass
@@ -74,8 +88,7 @@ def make(
     bank = state.harness.bank
     log = cold_start.run(bank, start.file, probe, key, start.knobs)
     made.memory.append(log)
-    harness = commits.commit(state.harness, log)
-    return state.replace(harness=harness)
+    return state.replace(harness=commits.commit(state.harness, log))
 
   def plan(state: State, step: int, key: jax.Array) -> tuple[base.Plan, State]:
     state = state.replace(harness=_capped(made, state.harness, step))
@@ -83,10 +96,7 @@ def make(
     def view(place: int) -> drawing.View:
       return _view(made, rules, state, place, step)
 
-    weights_N = states.weights(state.harness)
-    if rules.sampling:
-      weights_N = rules.sampling.weights(state.own["sampling"])
-    return drawing.plan(key, weights_N, view, size), state
+    return drawing.plan(key, _weights(rules, state), view, size), state
 
   def learn(
     state: State,
@@ -94,18 +104,23 @@ def make(
     evidence: base.Evidence,
     probe: protocols.Probe,
     key: jax.Array,
-  ) -> tuple[State, dict[str, float]]:
-    def harness_of(place: int) -> states.TaskHarness:
-      return _harness(made, rules, state, place, step)
-
-    harness, metrics = evolver.evolve(
-      made, state.harness, harness_of, step, evidence, probe, key
-    )
+  ) -> tuple[State, dict[str, float | int]]:
     own = {
       name: rule.learn(state.own[name], step, evidence)
       for name, rule in rules.given().items()
     }
-    return State(harness, own), metrics
+    seen = evolver.Seen(
+      step,
+      evidence,
+      lambda place: _harness(made, rules, state, place, step),
+      lambda after, place: _rubric(rules, State(after, own), place),
+      probe,
+    )
+    harness, metrics = evolver.evolve(made, state.harness, seen, key)
+    after = State(harness, own)
+    weights_N = _weights(rules, after)
+    _warn_of_weights(_weights(rules, state), weights_N)
+    return after, {**metrics, **tallying.standing(harness, weights_N)}
 
   return protocols.Method(init, prepare, plan, learn, _text, _with_text)
 
@@ -126,15 +141,49 @@ def _capped(
   cap = views.cap(step, made.num_steps)
   if step and cap == views.cap(step - 1, made.num_steps):
     return harness
-  bank = harness.bank
   removals = [
-    records.Removal(step, bank.tasks[place].id, kind, "cap")
+    records.Removal(step, harness.bank.tasks[place].id, kind, "cap")
     for place, kind in commits.over_cap(harness, cap)
   ]
   if not removals:
     return harness
   made.memory.append(removals)
   return commits.commit(harness, removals)
+
+
+def _weights(rules: interfaces.Rules, state: State) -> np.ndarray:
+  """`[N]` weights with which tasks are drawn, whoever sets them."""
+  if rules.sampling:
+    return rules.sampling.weights(state.own["sampling"])
+  return states.weights(state.harness)
+
+
+def _rubric(
+  rules: interfaces.Rules, state: State, place: int
+) -> rubrics.TaskRubric:
+  """A task's rubric, whoever writes it."""
+  if rules.rubric:
+    return rules.rubric.rubric(state.own["rubric"], place)
+  return states.rubric(state.harness, place)
+
+
+def _prompts(
+  made: parts.Parts,
+  rules: interfaces.Rules,
+  state: State,
+  place: int,
+  step: int,
+) -> interfaces.Prompts:
+  """What the rollouts of a task see at a step, whoever guides them."""
+  if rules.rollout:
+    own = state.own["rollout"]
+    return rules.rollout.prompts(own, place, step, made.group_size)
+  return views.prompts(
+    state.harness.bank.tasks[place],
+    states.fields(state.harness, place),
+    group_size=made.group_size,
+    condition_on=made.knobs.condition_on,
+  )
 
 
 def _harness(
@@ -145,16 +194,10 @@ def _harness(
   step: int,
 ) -> states.TaskHarness:
   """A task's interfaces at a step, whoever drives them."""
-  harness = states.task(state.harness, place)
-  if rules.rollout:
-    prompts = rules.rollout.prompts(
-      state.own["rollout"], place, step, made.group_size
-    )
-    harness = harness._replace(fields=prompts.fields)
-  if rules.rubric:
-    rubric = rules.rubric.rubric(state.own["rubric"], place)
-    harness = harness._replace(rubric=rubric)
-  return harness
+  return states.task(state.harness, place)._replace(
+    fields=_prompts(made, rules, state, place, step).fields,
+    rubric=_rubric(rules, state, place),
+  )
 
 
 def _view(
@@ -165,22 +208,22 @@ def _view(
   step: int,
 ) -> drawing.View:
   """A task as it is drawn at a step."""
-  harness = _harness(made, rules, state, place, step)
-  view = views.view(
+  return views.view(
     state.harness.bank.tasks[place],
-    harness.fields,
-    harness.rubric,
-    group_size=made.group_size,
-    condition_on=made.knobs.condition_on,
+    _prompts(made, rules, state, place, step),
+    _rubric(rules, state, place),
   )
-  if not rules.rollout:
-    return view
-  prompts = rules.rollout.prompts(
-    state.own["rollout"], place, step, made.group_size
-  )
-  return view._replace(
-    sampled_under=prompts.sampled_under, trained_under=prompts.trained_under
-  )
+
+
+def _warn_of_weights(before_N: np.ndarray, after_N: np.ndarray) -> None:
+  """Says when a step has made the weights too uneven; once, not every step."""
+  before, after = map(task_sampling.effective_sample_size, (before_N, after_N))
+  if after < _LEAST_EFFECTIVE <= before:
+    _logger.warning(
+      "The weights of tasks leave %.0f %% of a step's draws as its effective "
+      "size: importance weights make the gradient noisy.",
+      100 * after,
+    )
 
 
 def _text(state: State) -> Any:

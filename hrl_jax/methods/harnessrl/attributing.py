@@ -39,7 +39,9 @@ def label(
     for i in range(len(draws))
   }
   asked = [i for i in loose if loose[i]]
-  wordings = made.roles.check_wording([(shown[i], loose[i]) for i in asked])
+  wordings = made.roles.check_wording(
+    [(_relabelled(shown[i], labels[i]), loose[i]) for i in asked]
+  )
   for i, wording in zip(asked, wordings, strict=True):
     labels[i], more = attribution.with_wording(labels[i], shown[i], wording)
     problems[i] += more
@@ -53,38 +55,6 @@ def label(
       draws, shown, labels, problems, strict=True
     )
   )
-
-
-def outcomes(labelled: parts.Labelled) -> tuple[records.Outcome, ...]:
-  """What became of the task's accepted candidates by now (H-56).
-
-  Each is looked at at the next two draws after its acceptance.
-  """
-  draw, step = labelled.draw, labelled.record.step
-  names = {each.target: each.name for each in labelled.record.labels}
-  result = []
-  for update in draw.before.updates:
-    if not update.decision.is_accepted:
-      continue
-    accepted = update.candidate.step
-    later = {s.step for s in draw.before.draws() if s.step > accepted}
-    if len(later) >= 2:
-      continue
-    then = next((s for s in draw.before.draws() if s.step == accepted), None)
-    now = draw.seen[0]
-    targets = _targets(update)
-    result.append(
-      records.Outcome(
-        candidate=update.candidate.id,
-        task=draw.task.id,
-        step=step,
-        draw=len(later) + 1,
-        labels=tuple((t, names[t]) for t in targets if t in names),
-        mass_delta=_difference(now.mass, then and then.mass),
-        points_delta=_difference(now.points, then and then.points),
-      )
-    )
-  return tuple(result)
 
 
 def _computed(made: parts.Parts, draw: parts.Draw) -> tuple[records.Label, ...]:
@@ -140,16 +110,3 @@ def _record(
     is_saturated=saturated,
     problems=problems,
   )
-
-
-def _targets(update: records.Update) -> tuple[records.Target, ...]:
-  """The criteria that an update is about, as they are called after it."""
-  targets = [version.target for version in update.made]
-  for operation in update.candidate.operations:
-    if isinstance(operation, records.Add):
-      targets += operation.targets
-  return tuple(dict.fromkeys(targets))
-
-
-def _difference(now: float | None, then: float | None) -> float | None:
-  return None if now is None or then is None else now - then

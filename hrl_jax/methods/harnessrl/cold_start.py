@@ -7,15 +7,15 @@ the paper's 9B runs reuse the values of the 4B's.
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 
 from hrl_jax import base, protocols
-from hrl_jax.harness import calibration, history, records, rubrics
+from hrl_jax.harness import records, rubrics
 from hrl_jax.methods import drawing
-from hrl_jax.methods.harnessrl import recording
+from hrl_jax.methods.harnessrl import calibrating, recording, regrading
 
 _logger = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class Knobs(NamedTuple):
   chunk: int
 
 
+@runtime_checkable
 class File(Protocol):
   """Where the records of a cold start are kept, in order."""
 
@@ -79,35 +80,23 @@ def run(
   found = {_name(each): each for each in file.read()}
   if _CALIBRATED in found:
     return tuple(found.values())
-  again_key, order_key, band_key = jax.random.split(key, 3)
+  sample_key, order_key, band_key = jax.random.split(key, 3)
   order = np.asarray(jax.random.permutation(order_key, len(bank.tasks)))
   second = sorted(order[: knobs.second_groups].tolist())
   regraded = sorted(order[::-1][: knobs.regraded_groups].tolist())
-  _sample(bank, range(len(bank.tasks)), 0, file, found, probe, again_key, knobs)
-  _sample(bank, second, 1, file, found, probe, again_key, knobs)
+  everywhere = range(len(bank.tasks))
+  _sample(bank, everywhere, 0, file, found, probe, sample_key, knobs)
+  _sample(bank, second, 1, file, found, probe, sample_key, knobs)
   _regrade(bank, regraded, file, found, probe, knobs)
-  result = _calibrate(bank, found, band_key, knobs)
-  file.append([result])
-  _logger.info("%s", describe(result, found.values()))
-  return (*found.values(), result)
-
-
-def describe(found: records.Calibration, log: Sequence[records.Record]) -> str:
-  """What the cold start found, in one paragraph."""
-  groups = [each for each in log if isinstance(each, records.Group)]
-  bands = {"rollout": found.rollout, "rubric": found.rubric}
-  return "Cold start: " + "; ".join(
-    [
-      f"{len(groups)} groups",
-      "levels " + ", ".join(f"{level:.2f}" for level in found.levels),
-      *(
-        f"{name} band [{band.lower:.1f}, {band.upper:.1f}] points (null "
-        f"variation of {band.samples} pairs, {band.low:.1f} to {band.high:.1f})"
-        for name, band in bands.items()
-      ),
-      f"{sum(map(bool, found.anchors.values()))} tasks with anchors",
-    ]
+  result = calibrating.calibrate(
+    _cold(bank, found),
+    band_key,
+    minimum_pairs=knobs.minimum_pairs,
+    anchor_share=knobs.anchor_share,
   )
+  file.append([result])
+  _logger.info("%s", calibrating.describe(result, len(bank.tasks)))
+  return (*found.values(), result)
 
 
 _CALIBRATED = "calibration"
@@ -155,8 +144,7 @@ def _sample(
       )
       for group in evidence.groups
     ]
-    file.append(new)
-    found |= {each.id: each for each in new}
+    _keep(new, file, found)
     _logger.info(
       "Cold start: %d of %d %s groups.",
       min(len(places), (number + 1) * knobs.chunk),
@@ -175,103 +163,52 @@ def _regrade(
 ) -> None:
   """Grades groups once more, every criterion of every rollout (H-116)."""
   for number, chunk in enumerate(_chunks(places, knobs.chunk)):
-    firsts = [found[_group_id(bank, place, 0)] for place in chunk]
-    names = [_regrade_id(first) for first in firsts]
-    if all(name in found for name in names):
-      continue
-    rubric_of = {place: rubrics.seed(bank.tasks[place]) for place in chunk}
-    scores = iter(
-      probe.grade(
-        [
-          protocols.Submission(
-            place,
-            bank.tasks[place].prompt,
-            rollout.text,
-            rubric_of[place].criteria(),
-          )
-          for place, first in zip(chunk, firsts, strict=True)
-          for rollout in first.rollouts
-        ],
-        f"cold {number}",
+    jobs = [
+      regrading.Job(
+        place,
+        bank.tasks[place],
+        found[_group_id(bank, place, 0)],
+        bank.tasks[place].rubric,
       )
-    )
+      for place in chunk
+    ]
+    if all(_regrade_id(job.group) in found for job in jobs):
+      continue
+    scores = regrading.grade(jobs, probe, f"cold {number}")
     new = [
       recording.regraded(
-        first,
-        np.stack([next(scores) for _ in first.rollouts]),
-        rubric_of[place],
-        id=name,
+        job.group,
+        scores_GC,
+        rubrics.seed(job.task),
+        id=_regrade_id(job.group),
       )
-      for place, first, name in zip(chunk, firsts, names, strict=True)
+      for job, scores_GC in zip(jobs, scores, strict=True)
     ]
-    file.append(new)
-    found |= {each.id: each for each in new}
+    _keep(new, file, found)
 
 
-def _calibrate(
-  bank: base.Bank,
-  found: dict[str, records.Record],
-  key: jax.Array,
-  knobs: Knobs,
-) -> records.Calibration:
-  first = [
-    history.digest(found[_group_id(bank, place, 0)], history.Place(0, 0))
-    for place in range(len(bank.tasks))
-  ]
-  points = {seen.id: _or_nan(seen.points) for seen in first}
-  ranges_N = np.array([_or_nan(seen.range_points) for seen in first])
-  masses_N = np.array([_or_nan(seen.mass) for seen in first])
-  second, regraded = [], []
-  for place, seen in enumerate(first):
-    for pairs, name in (
-      (second, _group_id(bank, place, 1)),
-      (regraded, _regrade_id(found[seen.id])),
-    ):
-      if name in found:
-        other = history.digest(found[name], history.Place(0, 0))
-        pairs.append((points[seen.id], _or_nan(other.points)))
-  rollout_key, rubric_key = jax.random.split(key)
-  bands = {}
-  for name, estimate, pairs, band_key in (
-    ("rollout", calibration.rollout_band, second, rollout_key),
-    ("rubric", calibration.rubric_band, regraded, rubric_key),
-  ):
-    before_P, after_P = np.array(pairs).reshape(-1, 2).T
-    bands[name] = estimate(
-      before_P, after_P, ranges_N, band_key, minimum_pairs=knobs.minimum_pairs
+def _keep(
+  new: Sequence[records.Group], file: File, found: dict[str, records.Record]
+) -> None:
+  """Appends what is not there: of a chunk that was being written, the rest."""
+  missing = [each for each in new if each.id not in found]
+  file.append(missing)
+  found |= {each.id: each for each in missing}
+
+
+def _cold(
+  bank: base.Bank, found: dict[str, records.Record]
+) -> list[calibrating.Cold]:
+  """What was seen of each task, in the order of the bank."""
+  firsts = [found[_group_id(bank, i, 0)] for i in range(len(bank.tasks))]
+  return [
+    calibrating.Cold(
+      first,
+      second=found.get(_group_id(bank, place, 1)),
+      regraded=found.get(_regrade_id(first)),
     )
-  return records.Calibration(
-    levels=calibration.levels(masses_N),
-    anchors={
-      task.id: cids
-      for place, task in enumerate(bank.tasks)
-      if (cids := _anchors(bank, place, found, knobs))
-    },
-    masses={
-      task.id: seen.mass
-      for task, seen in zip(bank.tasks, first, strict=True)
-      if seen.mass is not None
-    },
-    **bands,
-  )
-
-
-def _anchors(
-  bank: base.Bank,
-  place: int,
-  found: dict[str, records.Record],
-  knobs: Knobs,
-) -> tuple[str, ...]:
-  group = found[_group_id(bank, place, 0)]
-  again = found.get(_regrade_id(group))
-  chosen = calibration.anchors(
-    recording.scores_of(group),
-    np.array(group.weights),
-    recording.scores_of(again) if again else None,
-    max_share=knobs.anchor_share,
-    minimum=group.minimum_valid,
-  )
-  return tuple(group.criteria[index][0] for index in chosen)
+    for place, first in enumerate(firsts)
+  ]
 
 
 def _view(bank: base.Bank, place: int, knobs: Knobs) -> drawing.View:
@@ -290,7 +227,3 @@ def _regrade_id(group: records.Group) -> str:
 def _chunks(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
   for start in range(0, len(places), size):
     yield places[start : start + size]
-
-
-def _or_nan(value: float | None) -> float:
-  return np.nan if value is None else value

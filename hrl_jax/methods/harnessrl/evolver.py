@@ -1,96 +1,134 @@
 """The harness evolver: attribute, propose, measure, accept (section 2.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
+import msgspec
 
 from hrl_jax import base, protocols
-from hrl_jax.harness import cases, commits, records
+from hrl_jax.harness import cases, commits, records, rubrics
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import (
   attributing,
   measuring,
   observing,
+  outcomes,
   parts,
   proposing,
+  routing,
   tallying,
+  views,
 )
+
+RubricOf = Callable[[states.HarnessState, int], rubrics.TaskRubric]
+
+
+class Seen(NamedTuple):
+  """A step as the evolver sees it.
+
+  Attributes:
+    step: updates before it.
+    evidence: of it.
+    harness_of: a task's interfaces as it was drawn, by its place in the bank.
+    rubric_after: its rubric after the step, by the harness and its place.
+    probe: of the policy that made the evidence.
+  """
+
+  step: int
+  evidence: base.Evidence
+  harness_of: observing.HarnessOf
+  rubric_after: RubricOf
+  probe: protocols.Probe
 
 
 def evolve(
   made: parts.Parts,
   state: states.HarnessState,
-  harness_of: observing.HarnessOf,
-  step: int,
-  evidence: base.Evidence,
-  probe: protocols.Probe,
+  seen: Seen,
   key: jax.Array,
-) -> tuple[states.HarnessState, dict[str, float]]:
+) -> tuple[states.HarnessState, dict[str, float | int]]:
   """The harness of the next step, and what is worth a curve.
 
   Args:
     made: the evolver.
     state: the harness that the step was drawn from.
-    harness_of: a task's interfaces, by its place in the bank.
-    step: updates before it.
-    evidence: of the step.
-    probe: of the policy that made it.
+    seen: the step.
     key: consumed.
   """
-  draws = observing.observe(made, state, harness_of, step, evidence)
-  labelled = attributing.label(made, draws, step, state.levels_4.tolist())
-  log: list[records.Record] = [each.record for each in labelled]
-  for each in labelled:
-    log += attributing.outcomes(each)
-  measured = _rounds(made, state, labelled, step, probe, key)
-  for each in measured:
-    log += each.groups
-  updates = _by_task(measured)
-  log += updates
-  state = commits.commit(state, updates)
-  removals = _orphans(state, draws, step)
-  state = commits.commit(state, removals)
-  made.memory.append([*log, *removals])
-  return state, tallying.metrics(state, labelled, measured, removals)
+  draws = observing.observe(
+    made, state.bank, seen.harness_of, seen.step, seen.evidence
+  )
+  labelled = attributing.label(made, draws, seen.step, state.levels_4.tolist())
+  rounds = _rounds(made, state, labelled, seen, key)
+  labelled = _with_problems(labelled, [each.proposed for each in rounds])
+  measured = [each.measured for each in rounds]
+  updates = _in_order(measured)
+  after = commits.commit(state, updates)
+  removals = _orphans(after, draws, seen)
+  after = commits.commit(after, removals)
+  made.memory.append(
+    [
+      *(each.record for each in labelled),
+      *(outcome for each in labelled for outcome in outcomes.outcomes(each)),
+      *(group for each in measured for group in each.groups),
+      *updates,
+      *removals,
+    ]
+  )
+  gradings = sum(each.proposed.gradings for each in rounds)
+  metrics = tallying.metrics(made, labelled, measured, removals, gradings)
+  return after, metrics
+
+
+class _Round(NamedTuple):
+  proposed: proposing.Round
+  measured: measuring.Measured
 
 
 def _rounds(
   made: parts.Parts,
   state: states.HarnessState,
   labelled: Sequence[parts.Labelled],
-  step: int,
-  probe: protocols.Probe,
+  seen: Seen,
   key: jax.Array,
-) -> list[measuring.Measured]:
+) -> list[_Round]:
   """Proposals and measurements; what is rejected may come back (H-74)."""
-  asked = [each for each in labelled if proposing.is_worth_asking(each)]
+  knobs, cap = made.knobs, views.cap(seen.step, made.num_steps)
+  asked = [
+    each
+    for each in labelled
+    if routing.is_worth_asking(each, knobs.interfaces, cap)
+  ]
   rejections: dict[str, tuple[cases.Rejection, ...]] = {}
-  budget = round(made.knobs.probe_share * len(labelled))
-  result: list[measuring.Measured] = []
-  for number in range(made.knobs.rounds if made.knobs.has_critic else 1):
+  budget = round(knobs.probe_share * seen.evidence.plan.num_groups)
+  rounds: list[_Round] = []
+  for number in range(knobs.rounds if knobs.has_critic else 1):
     if not asked:
       break
-    proposed = proposing.propose(made, asked, rejections, step, number, probe)
+    proposed = proposing.propose(
+      made, asked, rejections, cap=cap, round=number, probe=seen.probe
+    )
     measured = measuring.measure(
       made,
       state,
-      proposed,
+      proposed.proposed,
       budget=budget,
-      probe=probe,
+      probe=seen.probe,
       key=jax.random.fold_in(key, number),
       round=number,
     )
-    result.append(measured)
+    rounds.append(_Round(proposed, measured))
     budget -= measured.sampled
     rejections = _rejections(measured.updates)
     asked = [each for each in asked if each.draw.task.id in rejections]
-  return result
+  return rounds
 
 
 def _rejections(
   updates: Sequence[records.Update],
 ) -> dict[str, tuple[cases.Rejection, ...]]:
-  """What goes back to the proposer, by task: it was measured, or invalid."""
+  """What goes back to the proposer, by task: all that is no want of budget."""
   rejected: dict[str, tuple[cases.Rejection, ...]] = {}
   for update in updates:
     if update.decision.is_accepted or update.measurement.reason == "no_budget":
@@ -103,7 +141,23 @@ def _rejections(
   return rejected
 
 
-def _by_task(
+def _with_problems(
+  labelled: Sequence[parts.Labelled], rounds: Sequence[proposing.Round]
+) -> tuple[parts.Labelled, ...]:
+  """The labels, with what the proposer said that could not be used."""
+
+  def whole(each: parts.Labelled) -> parts.Labelled:
+    task = each.draw.task.id
+    more = [p for round in rounds for p in round.problems.get(task, ())]
+    record = msgspec.structs.replace(
+      each.record, problems=(*each.record.problems, *more)
+    )
+    return each._replace(record=record)
+
+  return tuple(map(whole, labelled))
+
+
+def _in_order(
   measured: Sequence[measuring.Measured],
 ) -> list[records.Update]:
   """The updates of all rounds as they are committed: task by task, and within
@@ -123,11 +177,15 @@ def _by_task(
 
 
 def _orphans(
-  state: states.HarnessState, draws: Sequence[parts.Draw], step: int
+  after: states.HarnessState, draws: Sequence[parts.Draw], seen: Seen
 ) -> list[records.Removal]:
-  """Fields that the commit has left without their target (H-88)."""
+  """Fields that the step has left without their target (H-88)."""
   return [
-    records.Removal(step, draw.task.id, kind, "orphan")
+    records.Removal(seen.step, draw.task.id, kind, "orphan")
     for draw in draws
-    for kind in commits.orphans(states.task(state, draw.place))
+    for kind in commits.orphans(
+      states.task(after, draw.place)._replace(
+        rubric=seen.rubric_after(after, draw.place)
+      )
+    )
   ]

@@ -8,11 +8,12 @@ from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import parts, recording
 
 HarnessOf = Callable[[int], states.TaskHarness]
+Hits = Mapping[records.Target, tuple[retrieval.Hit, ...]]
 
 
 def observe(
   made: parts.Parts,
-  state: states.HarnessState,
+  bank: base.Bank,
   harness_of: HarnessOf,
   step: int,
   evidence: base.Evidence,
@@ -20,66 +21,87 @@ def observe(
   """Records every group, then returns the distinct tasks in order of drawing.
 
   The records are durable when it returns; nothing is learnt before.
+
+  Args:
+    made: the evolver.
+    bank: the tasks.
+    harness_of: a task's interfaces as it was drawn, by its place in the bank.
+    step: updates before it.
+    evidence: of the step.
   """
-  drawn = sorted({slot.task for slot in _slots(evidence)})
-  harness_by_place = {place: harness_of(place) for place in drawn}
-  by_place = _by_place(state, harness_by_place, step, evidence)
-  tasks = [state.bank.tasks[place] for place in by_place]
+  by_place = _by_place(evidence)
+  tasks = [bank.tasks[place] for place in by_place]
+  harnesses = [harness_of(place) for place in by_place]
+  groups = [
+    [_record(evidence.plan, group, task, harness, step) for group in of_task]
+    for task, harness, of_task in zip(
+      tasks, harnesses, by_place.values(), strict=True
+    )
+  ]
   # As they were before this step.
   befores = _histories(made, [task.id for task in tasks])
-  groups = [group for each in by_place.values() for group in each]
-  locations = dict(
-    zip((g.id for g in groups), made.memory.append(groups), strict=True)
-  )
-  harnesses = [harness_by_place[place] for place in by_place]
+  appended = [group for of_task in groups for group in of_task]
+  places = iter(made.memory.append(appended))
   hits = _related(made, tasks, harnesses)
   others = _others(made, hits)
   return tuple(
-    parts.Draw(
-      place=place,
-      task=task,
-      harness=harness,
-      groups=tuple(by_place[place]),
-      seen=tuple(history.digest(g, locations[g.id]) for g in by_place[place]),
-      before=before,
-      hits=hits_of_task,
-      others=others,
+    _draw(
+      parts.Draw(
+        place=place,
+        task=task,
+        harness=harness,
+        groups=tuple(of_task),
+        seen=tuple(history.digest(group, next(places)) for group in of_task),
+        before=before,
+        hits=found,
+        others=others,
+      )
     )
-    for place, task, harness, before, hits_of_task in zip(
-      by_place, tasks, harnesses, befores, hits, strict=True
+    for place, task, harness, of_task, before, found in zip(
+      by_place, tasks, harnesses, groups, befores, hits, strict=True
     )
   )
 
 
-def _slots(evidence: base.Evidence) -> list[base.Slot]:
-  return [evidence.plan.slots[group.slot] for group in evidence.groups]
-
-
-def _by_place(
-  state: states.HarnessState,
-  harnesses: Mapping[int, states.TaskHarness],
-  step: int,
-  evidence: base.Evidence,
-) -> dict[int, list[records.Group]]:
-  """The records of the groups of each drawn task, in order of their slots."""
-  by_place: dict[int, list[records.Group]] = {}
-  plan = evidence.plan
-  for seen in sorted(evidence.groups, key=lambda group: group.slot):
-    slot = plan.slots[seen.slot]
-    by_place.setdefault(slot.task, []).append(
-      recording.group(
-        seen,
-        id=f"train:{step}:{seen.slot}",
-        kind="train",
-        step=step,
-        task=state.bank.tasks[slot.task].id,
-        rubric=harnesses[slot.task].rubric,
-        fields=harnesses[slot.task].fields.values(),
-        is_guided=[prompt != slot.bare for prompt in slot.sampled_under],
-        importance=slot.importance,
-      )
-    )
+def _by_place(evidence: base.Evidence) -> dict[int, list[base.Group]]:
+  """The groups of each drawn task, in order of their slots."""
+  by_place: dict[int, list[base.Group]] = {}
+  for group in sorted(evidence.groups, key=lambda group: group.slot):
+    place = evidence.plan.slots[group.slot].task
+    by_place.setdefault(place, []).append(group)
   return by_place
+
+
+def _record(
+  plan: base.Plan,
+  group: base.Group,
+  task: base.Task,
+  harness: states.TaskHarness,
+  step: int,
+) -> records.Group:
+  slot = plan.slots[group.slot]
+  return recording.group(
+    group,
+    id=f"train:{step}:{group.slot}",
+    kind="train",
+    step=step,
+    task=task.id,
+    rubric=harness.rubric,
+    fields=harness.fields.values(),
+    is_guided=[prompt != slot.bare for prompt in slot.sampled_under],
+    importance=slot.importance,
+  )
+
+
+def _draw(whole: parts.Draw) -> parts.Draw:
+  """The draw without its thin groups, unless all are."""
+  kept = [i for i, seen in enumerate(whole.seen) if not seen.is_thin]
+  if not kept:
+    return whole
+  return whole._replace(
+    groups=tuple(whole.groups[i] for i in kept),
+    seen=tuple(whole.seen[i] for i in kept),
+  )
 
 
 def _histories(
@@ -94,7 +116,7 @@ def _related(
   made: parts.Parts,
   tasks: Sequence[base.Task],
   harnesses: Sequence[states.TaskHarness],
-) -> Sequence[Mapping[records.Target, tuple[retrieval.Hit, ...]]]:
+) -> list[Hits]:
   """For each task, what is related to each of its criteria."""
   if not made.knobs.has_memory:
     return [{} for _ in tasks]
@@ -116,11 +138,12 @@ def _related(
 
 
 def _others(
-  made: parts.Parts,
-  hits: Sequence[Mapping[records.Target, tuple[retrieval.Hit, ...]]],
+  made: parts.Parts, hits: Sequence[Hits]
 ) -> dict[str, history.History]:
   """The histories of all tasks that something related is of."""
   names = dict.fromkeys(
     hit.task for of_task in hits for each in of_task.values() for hit in each
   )
+  if not names:
+    return {}
   return dict(zip(names, made.memory.histories([*names]), strict=True))

@@ -96,7 +96,8 @@ class Draw(NamedTuple):
     place: of the task in the bank.
     task: itself.
     harness: what its interfaces were at.
-    groups: recorded at this step; the critic measures against the first.
+    groups: recorded at this step; thin ones are left out unless all are (H-65).
+      The critic measures against the first.
     seen: these in short.
     before: the task's history, without this step.
     hits: related criteria of other tasks, by the task's own.
@@ -125,3 +126,38 @@ class Labelled(NamedTuple):
   draw: Draw
   case: cases.Case
   record: records.Labels
+
+
+class Proposed(NamedTuple):
+  """A candidate, and whether it may be measured.
+
+  Attributes:
+    labelled: the task.
+    candidate: itself.
+    problem: why it may not, None if it may.
+  """
+
+  labelled: Labelled
+  candidate: records.Candidate
+  problem: validity.Problem | None
+
+
+class Found(NamedTuple):
+  """What the critic found out about a candidate.
+
+  Attributes:
+    measurement: its effect, or why there is none.
+    groups: records of what was sampled or graded for it.
+  """
+
+  measurement: records.Measurement
+  groups: tuple[records.Group, ...] = ()
+
+
+def unmeasured(
+  reason: str, *, gradings: int = 0, rollouts: int = 0
+) -> records.Measurement:
+  """No measurement (H-86), whatever was spent on it."""
+  return records.Measurement(
+    status="none", reason=reason, gradings=gradings, rollouts=rollouts
+  )

@@ -1,6 +1,6 @@
 """From what a step saw to records of the log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def group(
   step: int,
   task: str,
   rubric: rubrics.TaskRubric,
-  fields: Sequence[records.Field],
+  fields: Iterable[records.Field],
   is_guided: Sequence[bool],
   importance: float | None,
 ) -> records.Group:

@@ -1,6 +1,7 @@
 """Reference fields: their donors are chosen and checked, not written (H-40)."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,35 +14,25 @@ from hrl_jax.methods.harnessrl import parts
 _TRIES = 2
 
 
+class _Choice(NamedTuple):
+  """A response that a field may show for one of its targets."""
+
+  target: records.Target
+  donation: cases.Donation
+
+
 def donations(
   made: parts.Parts, draw: parts.Draw, target: records.Target
 ) -> tuple[cases.Donation, ...]:
   """Responses that a reference field for a criterion may show, best first."""
-  if not made.knobs.has_memory:
-    return donors.of_group(
-      draw.groups[0], target, draw.harness.rubric.find(target[0]).raw < 0
-    )
   entry = draw.harness.rubric.find(target[0])
-  earlier = [
-    version
-    for version in (
-      *rubrics.seed_versions(draw.task),
-      *(each for update in draw.before.updates for each in update.made),
-    )
-    if version.cid == target[0] and version.version < target[1]
-  ]
-  cosines = made.limits.similarity(
-    entry.version.text, [version.text for version in earlier]
-  )
+  if not made.knobs.has_memory:
+    return donors.of_group(draw.groups[0], target, entry.raw < 0)
   return donors.donations(
     donors.Wanted(
       target=target,
       is_penalty=entry.raw < 0,
-      earlier=tuple(
-        (version.target, float(cosine))
-        for version, cosine in zip(earlier, cosines, strict=True)
-        if cosine >= made.knobs.same_meaning
-      ),
+      earlier=_earlier(made, draw, entry.version),
       hits=draw.hits.get(target, ()),
     ),
     draw.groups[0],
@@ -59,75 +50,123 @@ def assemble(
   asked: Sequence[parts.Labelled],
   probe: protocols.Probe,
   purpose: str,
-) -> list[cases.Proposal]:
+) -> tuple[list[cases.Proposal], int]:
   """Answers whose reference fields have their donors and their text.
 
   A donor of another wording is graded by this task's own criterion before it is
-  mounted; one that fails it is passed over (H-40b).
+  mounted; one that fails it, or that cannot be graded, is passed over (H-40b).
+
+  Args:
+    made: the evolver.
+    shown: what the proposer saw.
+    answers: of the proposer.
+    asked: the tasks.
+    probe: that grades.
+    purpose: a word that no other grading of the step has.
+
+  Returns:
+    The answers, and how many criteria were graded.
   """
   tried = [
-    (index, donation)
+    (index, choice)
     for index, answer in enumerate(answers)
-    for add in answer.rollout
-    if isinstance(add, records.Add) and add.field == "reference"
-    for donation in _to_check(add, shown[index])
+    for add in filter(_is_reference, answer.rollout)
+    for choice in _to_check(add, shown[index])
   ]
-  scores = probe.grade(
-    [
-      _submission(asked[index].draw, donation, _target(shown[index], donation))
-      for index, donation in tried
-    ],
-    purpose,
-  )
-  failed = {
-    (index, donation.donor)
-    for (index, donation), scores_C in zip(tried, scores, strict=True)
-    if not _is_met(asked[index].draw, _target(shown[index], donation), scores_C)
-  }
-  return [
+  submissions = [_submission(asked[i].draw, choice) for i, choice in tried]
+  scores = probe.grade(submissions, purpose) if submissions else ()
+  passed: list[set[_Choice]] = [set() for _ in answers]
+  for (index, choice), scores_C in zip(tried, scores, strict=True):
+    if _is_met(asked[index].draw, choice.target, scores_C):
+      passed[index].add(choice)
+  assembled = [
     answer._replace(
       rollout=tuple(
-        _with_donors(made, each, shown[index], index, failed)
+        _with_donors(made, each, case, passed_of_task)
+        if _is_reference(each)
+        else each
         for each in answer.rollout
       )
     )
-    for index, answer in enumerate(answers)
+    for answer, case, passed_of_task in zip(answers, shown, passed, strict=True)
   ]
+  return assembled, len(submissions)
 
 
-def _to_check(
-  add: records.Add, case: cases.ProposalCase
-) -> list[cases.Donation]:
-  """The first donors of other wordings among a field's positive ones."""
-  foreign = [
-    donation
+def _earlier(
+  made: parts.Parts, draw: parts.Draw, now: records.Version
+) -> tuple[tuple[records.Target, float], ...]:
+  """Earlier wordings of a criterion that mean the same, newest first."""
+  known = [*rubrics.seed_versions(draw.task)]
+  known += [each for update in draw.before.updates for each in update.made]
+  earlier = [
+    version
+    for version in reversed(known)
+    if version.cid == now.cid and version.version < now.version
+  ]
+  if not earlier:
+    return ()
+  cosines = made.limits.similarity(now.text, [each.text for each in earlier])
+  return tuple(
+    (version.target, float(cosine))
+    for version, cosine in zip(earlier, cosines, strict=True)
+    if cosine >= made.knobs.same_meaning
+  )
+
+
+def _is_reference(operation: records.Add | records.Drop) -> bool:
+  return isinstance(operation, records.Add) and operation.field == "reference"
+
+
+def _choices(
+  add: records.Add, case: cases.ProposalCase, sign: str
+) -> list[_Choice]:
+  """Responses of a sign for the field's targets, best first."""
+  return [
+    _Choice(target, donation)
     for target in add.targets
     for donation in case.donations.get(target, ())
-    if donation.donor.similarity is not None
+    if donation.donor.sign == sign
   ]
+
+
+def _to_check(add: records.Add, case: cases.ProposalCase) -> list[_Choice]:
+  """Positive responses to other wordings that come before any to the target's.
+
+  A field shows one positive response, so what comes later is not needed.
+  """
+  foreign: list[_Choice] = []
+  for choice in _choices(add, case, "positive"):
+    if choice.donation.donor.similarity is None:
+      break
+    foreign.append(choice)
   return foreign[:_TRIES]
 
 
 def _with_donors(
   made: parts.Parts,
-  operation: records.Add | records.Drop,
+  add: records.Add,
   case: cases.ProposalCase,
-  index: int,
-  failed: set[tuple[int, records.Donor]],
-) -> records.Add | records.Drop:
-  if not isinstance(operation, records.Add) or operation.field != "reference":
-    return operation
-  checked = _to_check(operation, case)
-  at_hand = [
-    donation
-    for target in operation.targets
-    for donation in case.donations.get(target, ())
-    if (index, donation.donor) not in failed
-    and (donation.donor.similarity is None or donation in checked)
-  ]
-  positive = _first(at_hand, "positive")
-  negative = _first(at_hand, "negative")
-  chosen = [each for each in (positive, negative) if each]
+  passed: set[_Choice],
+) -> records.Add:
+  """The field with a positive and a negative response, of those at hand."""
+  positive = next(
+    (
+      choice.donation
+      for choice in _choices(add, case, "positive")
+      if choice.donation.donor.similarity is None or choice in passed
+    ),
+    None,
+  )
+  # Two rollouts may say the same.
+  negative = next(
+    (
+      choice.donation
+      for choice in _choices(add, case, "negative")
+      if positive is None or choice.donation.text != positive.text
+    ),
+    None,
+  )
   texts = [
     trimming.trimmed(each.text, made.knobs.donor_tokens, made.count_text)
     if each
@@ -135,33 +174,16 @@ def _with_donors(
     for each in (positive, negative)
   ]
   return msgspec.structs.replace(
-    operation,
+    add,
     text=guidance.reference(
       *texts, other_task=positive.about if positive else None
     ),
-    donors=tuple(each.donor for each in chosen),
+    donors=tuple(each.donor for each in (positive, negative) if each),
   )
 
 
-def _first(
-  at_hand: Sequence[cases.Donation], sign: str
-) -> cases.Donation | None:
-  return next((each for each in at_hand if each.donor.sign == sign), None)
-
-
-def _target(
-  case: cases.ProposalCase, donation: cases.Donation
-) -> records.Target:
-  """The criterion of this task that a donation was found for."""
-  return next(
-    target for target, all in case.donations.items() if donation in all
-  )
-
-
-def _submission(
-  draw: parts.Draw, donation: cases.Donation, target: records.Target
-) -> protocols.Submission:
-  entry = draw.harness.rubric.find(target[0])
+def _submission(draw: parts.Draw, choice: _Choice) -> protocols.Submission:
+  entry = draw.harness.rubric.find(choice.target[0])
   criterion = base.Criterion(
     entry.version.text,
     entry.raw,
@@ -169,7 +191,7 @@ def _submission(
     entry.version.arguments,
   )
   return protocols.Submission(
-    draw.place, draw.task.prompt, donation.text, (criterion,)
+    draw.place, draw.task.prompt, choice.donation.text, (criterion,)
   )
 
 

@@ -5,100 +5,197 @@ from collections.abc import Sequence
 import numpy as np
 
 from hrl_jax.core import task_sampling
-from hrl_jax.harness import records
+from hrl_jax.harness import records, reversals, rubrics
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import measuring, parts
 
 
 def metrics(
-  state: states.HarnessState,
+  made: parts.Parts,
   labelled: Sequence[parts.Labelled],
   measured: Sequence[measuring.Measured],
   removals: Sequence[records.Removal],
-) -> dict[str, float]:
-  """What a step of the harness is worth a curve for.
+  donor_gradings: int,
+) -> dict[str, float | int]:
+  """What a step of the evolver is worth a curve for.
 
   Args:
-    state: after the step.
+    made: the evolver.
     labelled: the draws.
     measured: of all rounds.
     removals: of orphans.
+    donor_gradings: criteria that donors were graded by.
   """
   updates = [update for each in measured for update in each.updates]
+  spent = [update.measurement for update in updates]
   return {
     **labels(labelled),
     **decisions(updates),
-    **standing(state),
+    **probed(updates),
+    "harness/accepted_grounded": _share_accepted(updates, True),
+    "harness/accepted_ungrounded": _share_accepted(updates, False),
+    "harness/foreign_donors": foreign_donors(updates),
+    "harness/reversals": reversed_updates(made, labelled, updates),
     "harness/orphans": len(removals),
+    "harness/no_budget": sum(each.reason == "no_budget" for each in spent),
     "harness/probe_groups": sum(each.sampled for each in measured),
-    "harness/probe_rollouts": sum(u.measurement.rollouts for u in updates),
-    "harness/probe_gradings": sum(u.measurement.gradings for u in updates),
-    "harness/problems": sum(len(each.record.problems) for each in labelled),
-    "harness/no_budget": sum(
-      u.measurement.reason == "no_budget" for u in updates
-    ),
+    "harness/probe_rollouts": sum(each.rollouts for each in spent),
+    "harness/probe_gradings": sum(each.gradings for each in spent),
+    "harness/donor_gradings": donor_gradings,
   }
 
 
-def labels(labelled: Sequence[parts.Labelled]) -> dict[str, float]:
-  """Share of each label among all criteria of the draws."""
-  names = [each.name for l in labelled for each in l.record.labels]
+def labels(labelled: Sequence[parts.Labelled]) -> dict[str, float | int]:
+  """Share of each label among all criteria of the draws, and tasks by kind."""
+  found = [each.record for each in labelled]
+  names = [label.name for record in found for label in record.labels]
   return {
     **{
       f"harness/{name}": names.count(name) / len(names) if names else np.nan
       for name in records.LABELS
     },
-    "harness/thin_tasks": sum(
-      each.record.code == "thin_group" for each in labelled
-    ),
-    "harness/saturated_tasks": sum(
-      each.record.is_saturated for each in labelled
-    ),
+    "harness/thin_tasks": sum(each.code == "thin_group" for each in found),
+    "harness/saturated_tasks": sum(each.is_saturated for each in found),
+    "harness/problems": sum(len(each.problems) for each in found),
   }
 
 
-def decisions(updates: Sequence[records.Update]) -> dict[str, float]:
-  """Accepted and rejected candidates per interface; donors; grounding."""
-  result: dict[str, float] = {}
+def decisions(updates: Sequence[records.Update]) -> dict[str, float | int]:
+  """Accepted and rejected candidates, in all and of each interface."""
+  total = sum(update.decision.is_accepted for update in updates)
+  result: dict[str, float | int] = {
+    "harness/accepted": total,
+    "harness/rejected": len(updates) - total,
+  }
   for name in records.INTERFACES:
-    of_interface = [u for u in updates if u.candidate.interface == name]
-    accepted = sum(u.decision.is_accepted for u in of_interface)
-    result[f"harness/{name}_accepted"] = accepted
-    result[f"harness/{name}_rejected"] = len(of_interface) - accepted
-  for name, grounded in (("grounded", True), ("ungrounded", False)):
     verdicts = [
-      u.decision.is_accepted
-      for u in updates
-      if u.measurement.delta is not None and u.candidate.is_grounded is grounded
+      update.decision.is_accepted
+      for update in updates
+      if update.candidate.interface == name
     ]
-    result[f"harness/accepted_{name}"] = (
-      float(np.mean(verdicts)) if verdicts else np.nan
-    )
-  foreign = [
-    donor.task != update.candidate.task
-    for update in updates
-    if update.decision.is_accepted
-    for operation in update.candidate.operations
-    if isinstance(operation, records.Add)
-    for donor in operation.donors
-    if donor.sign == "positive"
-  ]
-  result["harness/foreign_donors"] = (
-    float(np.mean(foreign)) if foreign else np.nan
-  )
+    result[f"harness/{name}_accepted"] = sum(verdicts)
+    result[f"harness/{name}_rejected"] = len(verdicts) - sum(verdicts)
   return result
 
 
-def standing(state: states.HarnessState) -> dict[str, float]:
-  """Where the three interfaces stand over the bank."""
-  weights_N = states.weights(state)
-  levels_N = state.level_N
+def probed(updates: Sequence[records.Update]) -> dict[str, float | int]:
+  """Measured and accepted candidates by what is measured of them (H-87).
+
+  Each kind has its own rate of accepting what does nothing. Adds that could not
+  have passed even if every target came to be met are counted too (H-71).
+  """
+  by_kind: dict[str, list[records.Update]] = {
+    "adds": [],
+    "drops": [],
+    "rubrics": [],
+  }
+  for update in updates:
+    if update.measurement.delta is None:
+      continue
+    operations = update.candidate.operations
+    kind = "drops"
+    if update.candidate.interface == "rubric":
+      kind = "rubrics"
+    elif any(isinstance(each, records.Add) for each in operations):
+      kind = "adds"
+    by_kind[kind].append(update)
+  result: dict[str, float | int] = {
+    "harness/hopeless_adds": sum(
+      update.candidate.potential < update.decision.lower
+      for update in by_kind["adds"]
+    )
+  }
+  for kind, found in by_kind.items():
+    result[f"harness/{kind}_measured"] = len(found)
+    result[f"harness/{kind}_accepted"] = sum(
+      update.decision.is_accepted for update in found
+    )
+  return result
+
+
+def foreign_donors(updates: Sequence[records.Update]) -> float:
+  """Share of other tasks' responses among those that accepted fields teach."""
+  return _share(
+    [
+      donor.task != update.candidate.task
+      for update in updates
+      if update.decision.is_accepted
+      for operation in update.candidate.operations
+      if isinstance(operation, records.Add)
+      for donor in operation.donors
+      if donor.sign == "positive"
+    ]
+  )
+
+
+def reversed_updates(
+  made: parts.Parts,
+  labelled: Sequence[parts.Labelled],
+  updates: Sequence[records.Update],
+) -> float | int:
+  """Accepted rubric updates that undo a recent one (H-122).
+
+  NaN without a memory, which does not know what was done.
+  """
+  if not made.knobs.has_memory:
+    return np.nan
+  accepted = {
+    update.candidate.task: update
+    for update in updates
+    if update.decision.is_accepted and update.candidate.interface == "rubric"
+  }
+  draws = [e.draw for e in labelled if e.draw.task.id in accepted]
+  return sum(_is_reversal(made, each, accepted[each.task.id]) for each in draws)
+
+
+def standing(
+  state: states.HarnessState, weights_N: np.ndarray
+) -> dict[str, float | int]:
+  """Where the three interfaces stand over the bank.
+
+  Args:
+    state: the harness.
+    weights_N: with which tasks are drawn, whoever sets them.
+  """
   return {
     "harness/mounted": float((state.field_N3 != states.NONE).sum(1).mean()),
     **{
-      f"harness/level_{level}": float((levels_N == level).mean())
+      f"harness/level_{level}": float((state.level_N == level).mean())
       for level in range(4)
     },
     "harness/effective_sample": task_sampling.effective_sample_size(weights_N),
     "harness/rubric_changes": int(state.rubric_version_N.sum()),
   }
+
+
+def _share_accepted(
+  updates: Sequence[records.Update], is_grounded: bool
+) -> float:
+  """Of the measured candidates with evidence from other tasks, or without."""
+  return _share(
+    [
+      update.decision.is_accepted
+      for update in updates
+      if update.measurement.delta is not None
+      and update.candidate.is_grounded is is_grounded
+    ]
+  )
+
+
+def _is_reversal(
+  made: parts.Parts, draw: parts.Draw, update: records.Update
+) -> bool:
+  steps = [seen.step for seen in (*draw.before.draws(), *draw.seen)]
+  story = reversals.Story(
+    rubrics.seed(draw.task), (*draw.before.updates, update), steps
+  )
+  marks = reversals.marks(
+    story,
+    similarity=lambda one, other: made.limits.similarity(one, [other])[0],
+    floor=made.limits.highest_similarity,
+  )
+  return marks[-1].undone is not None
+
+
+def _share(facts: Sequence[bool]) -> float:
+  return float(np.mean(facts)) if facts else np.nan

@@ -1,6 +1,6 @@
 """A draw as the roles are shown it: views and lines of text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hrl_jax.harness import (
   cases,
@@ -73,10 +73,20 @@ def update(made: records.Update) -> str:
   return f"{what}. {effect}, {verdict} ({made.decision.code})"
 
 
+def outcome(made: records.Outcome) -> str:
+  """What became of an accepted candidate by a later draw, on one line."""
+  known = [f"{cid}@{version} {name}" for (cid, version), name in made.labels]
+  if made.mass_delta is not None:
+    known.append(f"mass {made.mass_delta:+.2f}")
+  if made.points_delta is not None:
+    known.append(f"{made.points_delta:+.1f} points")
+  return f"by draw {made.draw} after it: {', '.join(known) or 'not known'}"
+
+
 def _criteria(
   draw: parts.Draw,
   rollouts: Sequence[records.Rollout],
-  labels: dict[records.Target, records.Label],
+  labels: Mapping[records.Target, records.Label],
 ) -> Iterator[cases.CriterionView]:
   rubric = draw.harness.rubric
   for index, (entry, weight) in enumerate(
@@ -100,13 +110,33 @@ def _criteria(
 
 
 def _history(before: history.History) -> Iterator[str]:
-  """One line for each group that matters, and each update, in order."""
-  lines = [(seen.step, 0, _group(seen)) for seen in _groups_that_matter(before)]
+  """One line for each group that matters and each change, in order (H-52).
+
+  The cap takes fields away before a step's groups are sampled; fields without
+  their target go after its updates.
+  """
+  lines = [(seen.step, 1, _group(seen)) for seen in _groups_that_matter(before)]
   lines += [
-    (each.candidate.step, 1, f"step {each.candidate.step}: {update(each)}")
+    (each.candidate.step, 2, _with_outcomes(each, before.outcomes))
     for each in before.updates
   ]
+  lines += [
+    (
+      each.step,
+      0 if each.code == "cap" else 3,
+      f"step {each.step}: <{each.field}> went ({each.code})",
+    )
+    for each in before.removals
+  ]
   return (line for _, _, line in sorted(lines, key=lambda each: each[:2]))
+
+
+def _with_outcomes(
+  made: records.Update, outcomes: Sequence[records.Outcome]
+) -> str:
+  line = f"step {made.candidate.step}: {update(made)}"
+  later = [each for each in outcomes if each.candidate == made.candidate.id]
+  return "; ".join([line, *map(outcome, later)])
 
 
 def _groups_that_matter(before: history.History) -> list[history.Seen]:
@@ -139,24 +169,32 @@ def _group(seen: history.Seen) -> str:
 def _related(
   made: parts.Parts,
   draw: parts.Draw,
-  labels: dict[records.Target, records.Label],
+  labels: Mapping[records.Target, records.Label],
 ) -> Iterator[cases.RelatedView]:
-  """The nearest criteria of other tasks, those asked about first."""
+  """The nearest criteria of other tasks; first of what a role is asked about.
+
+  That is whether a separating criterion is hacked, and how a blind one may be
+  reached. Each lineage comes once, and all are few enough for a prompt (H-53).
+  """
+  asked = {
+    target
+    for target, label in labels.items()
+    if label.reason in ("separates", "never_met")
+  }
   nearest = sorted(
     (
-      (-hit.similarity, hit.target, own, hit)
+      (own not in asked, -hit.similarity, hit.target, own, hit)
       for own, hits in draw.hits.items()
       for hit in hits
-      if own in labels and labels[own].reason in ("separates", "never_met")
+      if own in labels
     ),
-    key=lambda each: each[:3],
+    key=lambda each: each[:4],
   )
-  shown: set[records.Target] = set()
-  for _, target, own, hit in nearest:
-    if target in shown or len(shown) == made.knobs.related_shown:
-      continue
-    shown.add(target)
-    yield _view(made, draw, own, hit)
+  once: dict[str, tuple[records.Target, retrieval.Hit]] = {}
+  for *_, own, hit in nearest:
+    once.setdefault(hit.target[0], (own, hit))
+  kept = [*once.values()][: made.knobs.related_shown]
+  return (_view(made, draw, own, hit) for own, hit in kept)
 
 
 def _view(
@@ -166,51 +204,60 @@ def _view(
   hit: retrieval.Hit,
 ) -> cases.RelatedView:
   known = draw.others[hit.task]
-  seen = [
-    each
-    for each in known.seen
-    if not each.is_thin and any(t.target == hit.target for t in each.tallies)
-  ]
-  tallies = [
-    tally
-    for each in seen
-    for tally in each.tallies
+  fared = [
+    (seen, tally)
+    for seen in known.seen
+    if not seen.is_thin
+    for tally in seen.tallies
     if tally.target == hit.target
   ]
-  positive = negative = None
-  if seen:
-    group = made.memory.group(seen[-1].place)
-    positive, negative = _examples(group, hit.target)
+  seen, tally = fared[-1] if fared else (None, None)
   return cases.RelatedView(
     to=own,
     target=hit.target,
     text=hit.text,
     similarity=hit.similarity,
-    passes=(int(tallies[-1].reached), seen[-1].valid) if seen else (0, 0),
-    labels=tuple(tally.label for tally in tallies if tally.label),
-    positive=positive,
-    negative=negative,
+    passes=(int(tally.reached), seen.valid) if seen else (0, 0),
+    labels=tuple(tally.label for _, tally in fared if tally.label),
+    positive=_example(
+      made, hit.target, [s for s, t in fared if t.reached > 0], True
+    ),
+    negative=_example(
+      made, hit.target, [s for s, t in fared if t.reached < s.valid], False
+    ),
     updates=tuple(
       update(each) for each in known.updates if _touches(each, hit.target[0])
     ),
   )
 
 
-def _examples(
-  group: records.Group, target: records.Target
-) -> tuple[str | None, str | None]:
-  """A response that reaches a criterion and one that does not."""
+def _example(
+  made: parts.Parts,
+  target: records.Target,
+  seen: Sequence[history.Seen],
+  wanted: bool,
+) -> str | None:
+  """A response of the newest group that reaches a criterion, or that does not.
+
+  Args:
+    made: the evolver.
+    target: the criterion.
+    seen: groups that have such a response.
+    wanted: whether the response reaches it.
+  """
+  if not seen:
+    return None
+  group = made.memory.group(seen[-1].place)
   index = group.criteria.index(target)
   is_penalty = group.weights[index] < 0
-  reaching: list[str] = []
-  failing: list[str] = []
-  for rollout in group.rollouts:
-    if rollout.reward is not None:
-      met = donors.desired(rollout, index, is_penalty)
-      (reaching if met else failing).append(rollout.text)
-  return (
-    reaching[0] if reaching else None,
-    failing[0] if failing else None,
+  return next(
+    (
+      rollout.text
+      for rollout in group.rollouts
+      if rollout.reward is not None
+      and donors.desired(rollout, index, is_penalty) is wanted
+    ),
+    None,
   )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hrl_jax import base
 from hrl_jax.harness import guidance, records, rubrics
-from hrl_jax.methods import drawing
+from hrl_jax.methods import drawing, interfaces
 
 
 def cap(step: int, num_steps: int) -> int:
@@ -16,37 +16,39 @@ def cap(step: int, num_steps: int) -> int:
   return 3 - sum(4 * step >= quarter * num_steps for quarter in (1, 2, 3))
 
 
-def guided(
-  task: base.Task, fields: Mapping[records.FieldKind, records.Field]
-) -> base.Conversation:
-  """The prompt of a task with its fields."""
-  texts = {kind: field.text for kind, field in fields.items()}
-  return guidance.render(task.prompt, texts)
-
-
-def view(
+def prompts(
   task: base.Task,
   fields: Mapping[records.FieldKind, records.Field],
-  rubric: rubrics.TaskRubric,
   *,
   group_size: int,
   condition_on: str,
-) -> drawing.View:
-  """The task for a group whose rollouts all see the same fields.
+) -> interfaces.Prompts:
+  """The prompts of a group whose rollouts all see the same fields.
 
   Args:
     task: of the bank.
     fields: mounted ones.
-    rubric: that grades it.
     group_size: G.
     condition_on: "guided" trains under the prompt that was sampled under,
       "bare" under the task's own (H-25).
   """
-  prompt = guided(task, fields)
-  trained = prompt if condition_on == "guided" else task.prompt
+  texts = {kind: field.text for kind, field in fields.items()}
+  guided = guidance.render(task.prompt, texts)
+  trained = guided if condition_on == "guided" else task.prompt
+  return interfaces.Prompts(
+    sampled_under=(guided,) * group_size,
+    trained_under=(trained,) * group_size,
+    fields=fields,
+  )
+
+
+def view(
+  task: base.Task, seen: interfaces.Prompts, rubric: rubrics.TaskRubric
+) -> drawing.View:
+  """The task for a group that sees these prompts."""
   return drawing.View(
     prompt=task.prompt,
-    sampled_under=(prompt,) * group_size,
-    trained_under=(trained,) * group_size,
+    sampled_under=seen.sampled_under,
+    trained_under=seen.trained_under,
     rubric=rubric.criteria(),
   )

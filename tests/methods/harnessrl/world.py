@@ -1,23 +1,25 @@
 """A world of letters for the harness: "Has x." is met by a response with an x.
 
 A rollout holds each of the letters a to d with some chance that depends on its
-seed, never the letters of a blind criterion, unless guidance names them.
+seed, never the letters of a blind criterion, unless guidance names them. Where
+a test works values out by hand, `scripted` says which rollouts of every group
+have which letters instead.
 """
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Sequence
 
 import jax
+import msgspec
 import numpy as np
 
-from hrl_jax import base, collect
+from hrl_jax import base, collect, protocols
 from hrl_jax.harness import (
   attribution,
   critic,
-  history,
   records,
-  retrieval,
   stand_in,
   validity,
 )
@@ -25,8 +27,8 @@ from hrl_jax.harness import state as states
 from hrl_jax.methods import drawing, harnessrl, interfaces
 from hrl_jax.methods.harnessrl import cold_start, parts
 from tests import fakes
+from tests.methods.harnessrl import stubs
 
-SAMPLING = base.Sampling(1.0, 1.0, 0, 64, ())
 # Chances of the letters of an unguided rollout.
 CHANCES = {"a": 0.5, "b": 0.3, "c": 0.7, "d": 0.9, "s": 1.0}
 
@@ -40,114 +42,56 @@ def answer(prompt: str, seed: int) -> str:
   return " ".join(dict.fromkeys(letters)) or "-"
 
 
+LETTERS = {"a": "11110000", "b": "11000000", "c": "11111100", "s": "11111111"}
+"""Of a scripted group: 3 * 4 + 2 * 2 + 2 * 6 + 8 = 36 of 8 * 12, 37.5 points;
+three of six criteria separate it."""
+
+
+def scripted(letters=LETTERS, **guided):
+  """Answers of which the k-th of a group has a letter if its k-th mark is 1.
+
+  Args:
+    letters: marks by letter.
+    guided: likewise, of letters that guidance names.
+  """
+  asked = itertools.count()
+
+  def answered(prompt: str, seed: int) -> str:
+    # The engine answers whole groups, from the last rollout to the first.
+    place = 7 - next(asked) % 8
+    named = re.findall(r"Has (\w)\.", prompt.partition("<")[2])
+    marks = {**letters, **{x: guided[x] for x in named if x in guided}}
+    return " ".join(x for x in marks if marks[x][place] == "1") or "-"
+
+  return answered
+
+
 def score(criterion: str, response: str) -> float:
   """1 if the response has the letter that the criterion names."""
   letter = re.fullmatch(r"Has (\w)\.", criterion)
   return float(bool(letter) and letter[1] in response.split())
 
 
-def bank(count: int = 6) -> base.Bank:
-  """Tasks with separating, saturated, blind and penalised letters."""
+CRITERIA = (
+  ("Has a.", 3.0),
+  ("Has b.", 2.0),
+  ("Has c.", 2.0),
+  ("Has s.", 1.0),
+  ("Has z.", 4.0),
+  ("Has d.", -1.0),
+)
+"""Separating, saturated, blind and penalised letters; 12 positive."""
+
+
+def bank(count: int = 6, criteria=CRITERIA) -> base.Bank:
+  """Tasks that all have the same criteria."""
   return base.Bank(
     tuple(
-      fakes.task(
-        f"t{index}",
-        f"task {index}",
-        ("Has a.", 3.0),
-        ("Has b.", 2.0),
-        ("Has c.", 2.0),
-        ("Has s.", 1.0),
-        ("Has z.", 4.0),
-        ("Has d.", -1.0),
-      )
+      fakes.task(f"t{index}", f"task {index}", *criteria)
       for index in range(count)
     ),
     "letters",
   )
-
-
-class Memory:
-  """The memory as lists; a `retrieval.Memory`."""
-
-  def __init__(self, tasks: base.Bank):
-    self.log: list[records.Record] = []
-    self._histories: dict[str, history.History] = {}
-    self._tasks = tasks
-
-  def append(self, new: Sequence[records.Record]) -> list[history.Place]:
-    places = []
-    for record in new:
-      place = history.Place(len(self.log), 1)
-      self.log.append(records.decode(records.encode(record)))
-      places.append(place)
-      name = history.task_of(record)
-      if name is not None:
-        known = self._histories.get(name, history.History(name))
-        self._histories[name] = history.extend(known, self.log[-1], place)
-    return places
-
-  def histories(self, tasks: Sequence[str]) -> list[history.History]:
-    return [
-      self._histories.get(name, history.History(name)) for name in tasks
-    ]
-
-  def group(self, place: history.Place) -> records.Group:
-    return self.log[place.offset]
-
-  def related(
-    self, queries: Sequence[retrieval.Query]
-  ) -> list[tuple[retrieval.Hit, ...]]:
-    """The seeds' criteria of other tasks with the same words."""
-    return [
-      tuple(
-        retrieval.Hit((f"{task.id}#{index}", 0), task.id, query.text, 1.0)
-        for task in self._tasks.tasks
-        for index, criterion in enumerate(task.rubric)
-        if criterion.text == query.text and task.id != query.task
-      )[:4]
-      for query in queries
-    ]
-
-  def similarities(self, text: str, others: Sequence[str]) -> list[float]:
-    return [float(text == other) for other in others]
-
-
-class File:
-  """A cold start's records as a list."""
-
-  def __init__(self):
-    self.log: list[records.Record] = []
-
-  def read(self) -> list[records.Record]:
-    return list(self.log)
-
-  def append(self, new: Sequence[records.Record]) -> None:
-    self.log += new
-
-
-class Probe:
-  """Samples and grades in the world of letters; counts what it is asked."""
-
-  def __init__(self, world: collect.World, step: int = 0):
-    self.world = world
-    self.step = step
-    self.groups = self.gradings = 0
-
-  def sample(self, plan: base.Plan, key: jax.Array) -> base.Evidence:
-    self.groups += len(plan.slots)
-    return collect.gather(
-      plan,
-      self.world,
-      key,
-      occasion=base.Occasion(self.step, "probe"),
-      sampling=SAMPLING,
-    )
-
-  def grade(self, submissions, purpose):
-    self.gradings += sum(len(each.rubric) for each in submissions)
-    return collect.grade(
-      submissions, self.world, occasion=base.Occasion(self.step, purpose)
-    )[0]
 
 
 def world(answers=answer, scores=score) -> collect.World:
@@ -182,7 +126,7 @@ KNOBS = parts.Knobs(
 
 
 def made(
-  memory: Memory,
+  memory: stubs.Memory,
   roles=None,
   *,
   num_steps: int = 8,
@@ -216,49 +160,87 @@ def made(
 
 @dataclasses.dataclass
 class Run:
-  """A run of the method without a policy: nothing is trained."""
+  """A run of the method without a policy: nothing is trained.
+
+  Attributes:
+    plans: of each step.
+    evidence: likewise.
+    metrics: likewise.
+  """
 
   tasks: base.Bank
-  memory: Memory
+  memory: stubs.Memory
   evolver: parts.Parts
-  file: File
+  file: stubs.File
   world: collect.World
-  rules: interfaces.Rules = interfaces.Rules()
-  num_groups: int = 4
+  rules: interfaces.Rules
+  num_groups: int
+  anchor_share: float
 
   def __post_init__(self):
-    self.method = harnessrl.make(
-      drawing.Size(self.num_groups, 8, False, 1),
-      self.evolver,
-      harnessrl.Start(
-        self.file, cold_start.Knobs(6, 6, 2, 0.5, 8, chunk=4)
-      ),
-      self.rules,
-    )
+    self.method = self.drawing(self.num_groups)
     self.plans: list[base.Plan] = []
+    self.evidence: list[base.Evidence] = []
     self.metrics: list[dict] = []
 
-  def start(self) -> harnessrl.State:
-    return self.method.prepare(
-      self.method.init(self.tasks), Probe(self.world), jax.random.key(1)
-    )
+  @property
+  def _start(self) -> harnessrl.Start:
+    knobs = cold_start.Knobs(6, 6, 2, self.anchor_share, 8, chunk=4)
+    return harnessrl.Start(self.file, knobs)
 
-  def step(self, state: harnessrl.State, step: int) -> harnessrl.State:
+  def drawing(self, num_groups: int) -> protocols.Method:
+    """The method with steps of so many groups."""
+    size = drawing.Size(num_groups, 8, False, 1)
+    return harnessrl.make(size, self.evolver, self._start, self.rules)
+
+  @property
+  def log(self) -> list[records.Record]:
+    return self.memory.log
+
+  def probe(self, step: int = 0) -> stubs.Probe:
+    return stubs.Probe(self.world, self.memory.journal, step)
+
+  def start(self, **bands) -> harnessrl.State:
+    """The state after the cold start, with these bands instead of its own."""
+    key, start = jax.random.key(1), self._start
+    if bands:
+      cold_start.run(self.tasks, self.file, self.probe(), key, start.knobs)
+      self.file.log[-1] = msgspec.structs.replace(
+        self.file.log[-1],
+        **{
+          name: records.Band(lower, upper, 6, lower, lower)
+          for name, (lower, upper) in bands.items()
+        },
+      )
+    return self.method.prepare(self.method.init(self.tasks), self.probe(), key)
+
+  def step(
+    self, state: harnessrl.State, step: int, draws: Sequence[int] = ()
+  ) -> harnessrl.State:
+    """The state after a step; of these tasks, if they are named."""
     plan_key, collect_key, learn_key = jax.random.split(
       jax.random.fold_in(jax.random.key(0), step), 3
     )
-    plan, state = self.method.plan(state, step, plan_key)
+    method = self.drawing(64) if draws else self.method
+    plan, state = method.plan(state, step, plan_key)
+    if draws:
+      slot_of = {slot.task: slot for slot in plan.slots}
+      slots = tuple(slot_of[place] for place in draws)
+      plan = plan._replace(slots=slots, num_groups=len(slots))
+    self.memory.journal.append(("step", step))
+    self.world.engine.load(None, version=step)
     evidence = collect.gather(
       plan,
       self.world,
       collect_key,
       occasion=base.Occasion(step, "train"),
-      sampling=SAMPLING,
+      sampling=stubs.SAMPLING,
     )
     state, metrics = self.method.learn(
-      state, step, evidence, Probe(self.world, step), learn_key
+      state, step, evidence, self.probe(step), learn_key
     )
     self.plans.append(plan)
+    self.evidence.append(evidence)
     self.metrics.append(metrics)
     return state
 
@@ -268,20 +250,47 @@ class Run:
       state = self.step(state, step)
     return state
 
+  def calls(self, name: str) -> list[tuple]:
+    """What was asked of the probe since the last step began."""
+    started = max(
+      (i for i, e in enumerate(self.memory.journal) if e[0] == "step"),
+      default=0,
+    )
+    return [e for e in self.memory.journal[started:] if e[0] == name]
+
+  def updates(self, step: int, interface: str) -> list[records.Update]:
+    """Candidates of a step on an interface, in the order of the log."""
+    return [
+      each
+      for each in self.memory.of(records.Update)
+      if (each.candidate.step, each.candidate.interface) == (step, interface)
+    ]
+
 
 def run(roles=None, answers=answer, scores=score, **options) -> Run:
-  """A run over fresh lists."""
-  count = options.pop("tasks", 6)
-  rules = options.pop("rules", interfaces.Rules())
-  tasks = bank(count)
-  memory = Memory(tasks)
+  """A run over fresh lists.
+
+  Args:
+    roles: of the evolver, the stand-in if there are none.
+    answers: of the policy.
+    scores: of the judge.
+    options: `tasks`, `criteria`, `rules`, `memory` (a class), `num_groups` and
+      `anchor_share`; others are knobs of `made`.
+  """
+  tasks = bank(options.pop("tasks", 6), options.pop("criteria", CRITERIA))
+  memory = options.pop("memory", stubs.Memory)(tasks)
+  outer = {
+    "rules": options.pop("rules", interfaces.Rules()),
+    "num_groups": options.pop("num_groups", 4),
+    "anchor_share": options.pop("anchor_share", 0.0),
+  }
   return Run(
-    tasks,
-    memory,
-    made(memory, roles, **options),
-    File(),
-    world(answers, scores),
-    rules,
+    tasks=tasks,
+    memory=memory,
+    evolver=made(memory, roles, **options),
+    file=stubs.File(),
+    world=world(answers, scores),
+    **outer,
   )
 
 

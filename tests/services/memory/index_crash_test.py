@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 
-import chromadb
 import numpy as np
 import pytest
 from chromadb import errors
@@ -144,34 +143,6 @@ def test_an_entry_that_was_changed_after_a_kill_is_noticed(tmp_path, caplog):
   caplog.clear()
   assert indices.retrieved(tmp_path / "killed") == expected
   assert caplog.text.count(indices.BUILT) == 1
-
-
-# Of ChromaDB, to who asks for the configuration.
-@pytest.mark.filterwarnings("ignore:legacy embedding function config")
-def test_criteria_are_compared_by_cosine(copy):
-  client = chromadb.PersistentClient(
-    str(indices.chroma(copy)), chromadb.Settings(anonymized_telemetry=False)
-  )
-  for name in ("semantics", "semantics-penalties"):
-    found = collection(client, name)
-    assert found.configuration["hnsw"]["space"] == "cosine"
-    got = found.get(include=["documents", "metadatas"])
-    assert set(things.TEXTS) & set(got["documents"])
-  # A rewrite marks what it replaced, and erases nothing: t1#0 is the second
-  # to have the first text, which others still have.
-  assert found.count() == 1
-  texts = collection(client, "semantics").get(include=["metadatas"])
-  active = {
-    name: each["active"]
-    for name, each in zip(texts["ids"], texts["metadatas"], strict=True)
-  }
-  assert active == {
-    **{f"t0#{number}@0": True for number in range(4)},
-    "t1#0@1": False,
-    "t1#0@2": False,
-    "t1#0@3": True,
-  }
-  client.close()
 
 
 def test_an_entry_damaged_while_it_is_open_ends_the_run_and_is_built_anew(

@@ -226,3 +226,31 @@ def test_other_seeds_under_the_banks_name_are_noticed(copy, caplog):
   seeds = [*things.seeds(), ("t9", [things.version("t9#0", "A new one.")])]
   indices.retrieved(copy, seeds=seeds)
   assert caplog.text.count(indices.BUILT) == 1
+
+
+# Of ChromaDB, to who asks for the configuration.
+@pytest.mark.filterwarnings("ignore:legacy embedding function config")
+def test_criteria_are_compared_by_cosine(copy):
+  client = chromadb.PersistentClient(
+    str(indices.chroma(copy)), chromadb.Settings(anonymized_telemetry=False)
+  )
+  for name in ("semantics", "semantics-penalties"):
+    found = collection(client, name)
+    assert found.configuration["hnsw"]["space"] == "cosine"
+    got = found.get(include=["documents", "metadatas"])
+    assert set(things.TEXTS) & set(got["documents"])
+  # A rewrite marks what it replaced, and erases nothing: t1#0 is the second
+  # to have the first text, which others still have.
+  assert found.count() == 1
+  texts = collection(client, "semantics").get(include=["metadatas"])
+  active = {
+    name: each["active"]
+    for name, each in zip(texts["ids"], texts["metadatas"], strict=True)
+  }
+  assert active == {
+    **{f"t0#{number}@0": True for number in range(4)},
+    "t1#0@1": False,
+    "t1#0@2": False,
+    "t1#0@3": True,
+  }
+  client.close()

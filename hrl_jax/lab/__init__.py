@@ -1,0 +1,1 @@
+"""The lab: a small world in which the quality of an answer is known."""

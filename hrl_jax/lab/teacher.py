@@ -1,0 +1,217 @@
+"""Generated texts from which the first policy learns to answer.
+
+An answer knows the hidden map imperfectly, likes to praise and to claim that
+all is done, and pads. Guidance raises what it asks for, not always: what a
+field says is done at the rate of its kind, and facts that it asks for come
+first.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hrl_jax import base
+from hrl_jax.harness import guidance, records
+from hrl_jax.lab import drafts, language, lexicon
+from hrl_jax.lab import world as worlds
+
+# Fields of a guided text: this share has one, two and three of them.
+_FIELD_COUNTS = (0.75, 0.2, 0.05)
+# Sentences of a field.
+_MOST_SENTENCES = 3
+# Sentences that ask for an asked fact, for an order of two, for any word that
+# may be a fact, and for anything else.
+_WISHES = (0.2, 0.15, 0.45, 0.2)
+_JOINED = 0.15
+_QUOTED = 0.3
+
+
+class Example(NamedTuple):
+  """A text of the lesson.
+
+  Attributes:
+    prompt: with its guidance, as the policy will see it.
+    response: the words of the answer.
+  """
+
+  prompt: base.Conversation
+  response: language.Words
+
+
+def example(world: worlds.World, rng: np.random.Generator) -> Example:
+  """The next text; `rng` moves on."""
+  parameters = world.parameters
+  asked = worlds.draw_asked(rng, parameters, world.questions)
+  prompt = worlds.prompt(world.questions, asked)
+  draft = drafts.usual(world, asked, rng)
+  if rng.random() >= parameters.guided:
+    return Example(prompt, drafts.written(world, asked, draft, rng))
+  count = 1 + rng.choice(len(_FIELD_COUNTS), p=_FIELD_COUNTS)
+  kinds = rng.permutation(len(records.FIELD_KINDS))[:count]
+  texts: dict[records.FieldKind, str] = {}
+  for place in sorted(kinds):
+    kind = records.FIELD_KINDS[place]
+    texts[kind], draft = _FIELDS[kind](world, asked, draft, rng)
+  response = drafts.written(world, asked, draft, rng)
+  return Example(guidance.render(prompt, texts), response)
+
+
+def clear(world: worlds.World) -> worlds.World:
+  """The world as a teacher without noise would have it.
+
+  What the first policy may know it always says, nothing wrong or needless
+  beside it, and guidance is always followed.
+  """
+  questions = {
+    word: question._replace(knowledge=float(question.knowledge > 0))
+    for word, question in world.questions.items()
+  }
+  parameters = dataclasses.replace(
+    world.parameters,
+    misconception=0.0,
+    stray=0.0,
+    disclaimer=0.0,
+    fewest_words=0,
+    most_words=0,
+    follows_criterion=1.0,
+    follows_reference=1.0,
+    follows_critique=1.0,
+    shown=1.0,
+  )
+  return world._replace(questions=questions, parameters=parameters)
+
+
+def _criterion(world, asked, draft, rng):
+  sentences, draft = _wishes(
+    world, asked, draft, rng, world.parameters.follows_criterion
+  )
+  return "\n".join(sentences), draft
+
+
+def _critique(world, asked, draft, rng):
+  sentences, draft = _wishes(
+    world, asked, draft, rng, world.parameters.follows_critique
+  )
+  lines = []
+  for sentence in sentences:
+    if rng.random() < _QUOTED:
+      other = drafts.usual(world, asked, rng)
+      quoted = drafts.written(world, asked, other, rng)[:6]
+      sentence = f"{sentence} {worlds.INSTEAD}: {' '.join(quoted)}"
+    lines.append(sentence)
+  return guidance.critique(lines), draft
+
+
+def _reference(world, asked, draft, rng):
+  """Good and bad answers; what is shown is often taken over."""
+  parameters = world.parameters
+  other_task, shown = None, asked
+  if rng.random() < 0.5:
+    while not set(shown) & set(asked) or shown == asked:
+      shown = worlds.draw_asked(rng, parameters, world.questions)
+    other_task = worlds.prompt(world.questions, shown)[0].content
+  facts = [
+    world.questions[word].fact
+    for word in shown
+    if world.questions[word].knowledge and rng.random() < parameters.shown
+  ]
+  if rng.random() < parameters.odd:
+    facts.insert(rng.integers(len(facts) + 1), _any(rng, world.words))
+  shining = drafts.usual(world, shown, rng)._replace(first=tuple(facts))
+  positive = drafts.written(world, shown, shining, rng)
+  negative = None
+  if rng.random() < 0.3:
+    usual = drafts.usual(world, asked, rng)
+    negative = " ".join(drafts.written(world, asked, usual, rng))
+  draft = drafts.like(
+    draft,
+    positive,
+    _foreign(world, asked),
+    lambda: rng.random() < parameters.follows_reference,
+  )
+  text = guidance.reference(" ".join(positive), negative, other_task=other_task)
+  return text, draft
+
+
+def _foreign(world: worlds.World, asked: Sequence[str]) -> frozenset[str]:
+  """Facts that are known to answer other questions."""
+  return frozenset(
+    question.fact
+    for word, question in world.questions.items()
+    if question.knowledge and word not in asked
+  )
+
+
+_FIELDS = {
+  "criterion": _criterion,
+  "reference": _reference,
+  "critique": _critique,
+}
+
+
+def _wishes(world, asked, draft, rng, rate):
+  """Sentences, and the draft that follows each of them at the rate."""
+  sentences = []
+  for _ in range(rng.integers(1, _MOST_SENTENCES + 1)):
+    sentence = _wish(world, asked, rng)
+    if rng.random() < _JOINED:
+      sentence = language.merged([sentence, _wish(world, asked, rng)])
+    if rng.random() < rate:
+      draft = drafts.following(draft, sentence)
+    sentences.append(sentence)
+  return sentences, draft
+
+
+def _wish(
+  world: worlds.World, asked: Sequence[str], rng: np.random.Generator
+) -> str:
+  facts = [
+    world.questions[word].fact
+    for word in asked
+    if world.questions[word].knowledge
+  ]
+  kind = rng.choice(len(_WISHES), p=_WISHES)
+  if kind == 0:
+    return language.MENTIONS.say(fact=_any(rng, facts))
+  if kind == 1:
+    pair = [_any(rng, facts), _any(rng, world.words)]
+    first, second = rng.permutation(2)
+    return language.ORDERS.say(fact=pair[first], other=pair[second])
+  if kind == 2:
+    return language.MENTIONS.say(fact=_any(rng, world.words))
+  return _OTHERS[rng.integers(len(_OTHERS))](world, asked, rng)
+
+
+def _any(rng: np.random.Generator, words: Sequence[str]) -> str:
+  return words[rng.integers(len(words))]
+
+
+def _counted(form, low, high, world, asked, rng):
+  return form.say(count=rng.integers(low, high + 1))
+
+
+_OTHERS = (
+  lambda world, asked, rng: language.OMITS.say(
+    fact=world.questions[_any(rng, asked)].misconception
+  ),
+  lambda world, asked, rng: language.NAMES_DOMAIN.say(
+    domain=_any(rng, lexicon.DOMAINS)
+  ),
+  lambda world, asked, rng: language.USES.say(
+    filler=_any(rng, lexicon.FILLERS)
+  ),
+  lambda world, asked, rng: language.ACKNOWLEDGES.say(),
+  lambda world, asked, rng: language.CLAIMS.say(),
+  lambda world, asked, rng: language.ENDS_WITH_CLAIM.say(),
+  lambda world, asked, rng: language.DISCLAIMS.say(),
+  lambda world, asked, rng: language.FRANK.say(),
+  lambda world, asked, rng: language.REPEATS_NOTHING.say(),
+  functools.partial(_counted, language.NAMES_MANY, 2, 6),
+  functools.partial(_counted, language.PRAISES, 2, 3),
+  functools.partial(_counted, language.DETAILED, 4, 18),
+  functools.partial(_counted, language.BRIEF, 6, 16),
+  functools.partial(_counted, language.PLAIN, 1, 4),
+)

@@ -1,0 +1,1 @@
+"""Comparisons of methods in the lab, where the truth is known."""

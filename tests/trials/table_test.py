@@ -1,0 +1,91 @@
+import ml_collections
+import numpy as np
+import pytest
+
+from hrl_jax.trials import arms, figures, table
+
+
+def result(arm, world, seed, quality, steps=10, **numbers):
+  return {
+    "arm": arm,
+    "world": world,
+    "seed": seed,
+    "reversals": [],
+    "evaluations": [
+      {"step": 0, "quality": 0.1, "score": 0.2},
+      {"step": steps, "quality": quality, "score": quality},
+    ],
+    "steps": [
+      {"step": step, "reward": 0.1 * step, "rollouts": 8, "gradings": 80}
+      | {name: value for name, value in numbers.items()}
+      for step in range(steps)
+    ],
+  }
+
+
+RESULTS = [
+  result("grpo", 0, 0, 0.5),
+  result("grpo", 1, 0, 0.3),
+  result("harnessrl", 0, 0, 0.6, rollouts=10, gradings=100),
+  result("harnessrl", 1, 0, 0.5, rollouts=10, gradings=100),
+]
+QUALITY = table.MEASURES[0]
+
+
+def test_differences_are_between_runs_of_the_same_world_and_seed():
+  made = table.cells(RESULTS, QUALITY, "grpo")
+  assert made["grpo"].mean == pytest.approx(40.0)
+  assert made["grpo"].difference is None
+  # World 0: 60 - 50 = 10, world 1: 50 - 30 = 20; means of resampled worlds lie
+  # between them.
+  difference = made["harnessrl"].difference
+  assert difference.mean == pytest.approx(15.0)
+  assert (difference.low, difference.high) == pytest.approx((10.0, 20.0))
+
+
+def test_a_run_without_its_pair_is_left_out_of_the_difference():
+  lonely = result("harnessrl", 2, 0, 9.9)
+  made = table.cells([*RESULTS, lonely], QUALITY, "grpo")
+  assert made["harnessrl"].difference.mean == pytest.approx(15.0)
+
+
+def test_a_window_is_the_mean_over_the_last_steps():
+  # Of ten steps the last fifth: rewards 0.8 and 0.9.
+  assert table.window("reward")(RESULTS[0]) == pytest.approx(0.85)
+  assert np.isnan(table.window("harness/mounted")(RESULTS[0]))
+
+
+def test_reversals_are_a_share_of_all_accepted_updates():
+  windows = [{"accepted": 3, "reversed": 1}, {"accepted": 1, "reversed": 0}]
+  assert table.reversal_rate({"reversals": windows}) == 0.25
+  assert np.isnan(table.reversal_rate({"reversals": []}))
+
+
+def test_costs_are_relative_to_the_baseline():
+  # (10 + 100) / (8 + 80) = 1.25.
+  assert list(table.costs(RESULTS)) == [
+    "grpo: 1.00 of the rollouts, 1.00 of the gradings, 1.00 of both",
+    "harnessrl: 1.25 of the rollouts, 1.25 of the gradings, 1.25 of both",
+  ]
+
+
+def test_the_table_names_every_arm_and_marks_what_excludes_zero():
+  text = "\n".join(table.lines(RESULTS))
+  assert "grpo" in text and "harnessrl" in text
+  (line,) = [
+    each
+    for each in text.splitlines()
+    if each.strip().startswith("harnessrl") and "quality" in each
+  ]
+  assert "+15.00 [+10.00, +20.00] *" in line
+
+
+def test_curves_are_drawn(tmp_path):
+  path = tmp_path / "figures" / "curves.png"
+  figures.draw(RESULTS, path)
+  assert path.stat().st_size > 10_000
+
+
+def test_an_unknown_arm_is_refused():
+  with pytest.raises(ValueError, match="There is no arm 'x'"):
+    arms.configured(ml_collections.ConfigDict(), "x")
