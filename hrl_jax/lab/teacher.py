@@ -25,6 +25,8 @@ _MOST_SENTENCES = 3
 # Sentences that ask for an asked fact, for an order of two, for any word that
 # may be a fact, and for anything else.
 _WISHES = (0.2, 0.15, 0.45, 0.2)
+# Share of guided texts among those without noise.
+_CLEAR_GUIDED = 0.75
 _JOINED = 0.15
 _QUOTED = 0.3
 
@@ -80,6 +82,7 @@ def clear(world: worlds.World) -> worlds.World:
     follows_reference=1.0,
     follows_critique=1.0,
     shown=1.0,
+    guided=_CLEAR_GUIDED,
   )
   return world._replace(questions=questions, parameters=parameters)
 

@@ -1,5 +1,6 @@
 """Opens what HarnessRL needs of the world, and makes the method."""
 
+import contextlib
 import pathlib
 from collections.abc import Callable
 
@@ -22,7 +23,12 @@ from hrl_jax.methods.harnessrl import (
   parts,
 )
 from hrl_jax.services import chat, credentials, llm, llm_roles
-from hrl_jax.services.memory import calibration, embedder, memory
+from hrl_jax.services.memory import (
+  calibration,
+  embedder,
+  embedding_cache,
+  memory,
+)
 
 
 def make(run: given.Given, knobs: arguments.Arguments) -> given.Made:
@@ -109,12 +115,13 @@ def _estimate(text: str) -> int:
 def _memory(run: given.Given, knobs: arguments.Arguments) -> memory.Memory:
   chosen = knobs.memory
   seeds = [(task.id, rubrics.seed_versions(task)) for task in run.bank.tasks]
+  folder = run.folder / "memory"
   made = _embedder(chosen)
   floor = chosen.floor
   if floor is None:
-    floor = _floor(made, run.bank, chosen.hit_share)
+    floor = _floor(folder, made, run.bank, chosen.hit_share)
   return memory.Memory(
-    run.folder / "memory",
+    folder,
     run.bank.hash,
     seeds,
     made,
@@ -136,11 +143,19 @@ def _embedder(chosen: arguments.Memory) -> embedder.Embedder:
   )
 
 
-def _floor(made: embedder.Embedder, bank: base.Bank, share: float) -> float:
+def _floor(
+  folder: pathlib.Path,
+  made: embedder.Embedder,
+  bank: base.Bank,
+  share: float,
+) -> float:
   """The cosine at which that share of criteria has something related."""
   criteria = [(task.id, c) for task in bank.tasks for c in task.rubric]
   texts = list(dict.fromkeys(criterion.text for _, criterion in criteria))
-  vectors = made.embed(texts)
+  folder.mkdir(parents=True, exist_ok=True)
+  cache = embedding_cache.EmbeddingCache(folder, made)
+  with contextlib.closing(cache):
+    vectors = cache.vectors(texts)
   row = {text: index for index, text in enumerate(texts)}
   return calibration.calibrate_floor(
     vectors[[row[criterion.text] for _, criterion in criteria]],
@@ -159,6 +174,7 @@ def _endpoint(knobs: sections.Endpoint, section: str) -> chat.Endpoint:
     attempts=knobs.attempts,
     timeout_s=knobs.timeout,
     deadline_s=knobs.deadline,
-    max_reply_bytes=1_000_000,
+    # Of a batch of embeddings: 32 vectors of some thousand numbers.
+    max_reply_bytes=4_000_000,
     section=section,
   )
