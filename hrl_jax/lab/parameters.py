@@ -108,7 +108,7 @@ class Parameters:
   fewest_words: int = 5
   most_words: int = 12
 
-  guided: float = 0.4
+  guided: float = 0.3
   follows_criterion: float = 0.6
   follows_reference: float = 0.5
   follows_critique: float = 0.5
@@ -121,7 +121,7 @@ class Parameters:
   inner_features: int = 128
   examples: int = 12_000
   clear_lessons: int = 1000
-  lessons: int = 1600
+  lessons: int = 2000
   lesson_tokens: int = 512
   learning_rate: float = 3e-3
 

@@ -24,8 +24,8 @@ _POSITIONS = 384
 # From the deviation of the decoder's first parameters to 0.1.
 _WIDER = 5.0
 # Deviation of what the embeddings of a kind have in common.
-import os
-_SHARED = float(os.environ.get('SH','0.05'))
+
+_SHARED = 0.1
 
 
 class _Texts(NamedTuple):

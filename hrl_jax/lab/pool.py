@@ -35,10 +35,12 @@ def pool(world: worlds.World, task_id: str) -> tuple[str, ...]:
 def refinements(world: worlds.World, task_id: str) -> list[str]:
   """Sentences that follow the quality of an answer: for reports and tests."""
   questions = [world.questions[word] for word in world.asked[task_id]]
-  return [
+  texts = [
     *(language.MENTIONS.say(fact=each.fact) for each in questions),
     *(language.OMITS.say(fact=each.misconception) for each in questions),
   ]
+  # Two questions may share a misconception.
+  return list(dict.fromkeys(texts))
 
 
 def decoys(world: worlds.World, task_id: str) -> list[str]:
