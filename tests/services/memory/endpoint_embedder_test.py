@@ -52,7 +52,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     for name, value in {**headers, "Content-Length": len(reply)}.items():
       self.send_header(name, str(value))
     self.end_headers()
-    self.wfile.write(reply)
+    with contextlib.suppress(ConnectionError):  # The client may have left.
+      self.wfile.write(reply)
 
   def log_message(self, *_):
     pass
