@@ -60,10 +60,13 @@ class Parameters:
     lesson_tokens: of a step, padding included.
     learning_rate: highest of the lesson.
 
-  The pool of the stand-in evolver, for each seed criterion or task:
-    tightenings: other wordings of a gameable or saturated criterion that are
-      refinements, and as many that are decoys.
+  The pool of the stand-in evolver:
+    tightenings: other wordings of a gameable criterion that are refinements,
+      and as many that are decoys.
     decoys: sentences that refine nothing, for each that does.
+
+  Raises:
+    ValueError: where a "fewest" is above its "most", or a rate is none.
   """
 
   train_tasks: int = 256
@@ -127,3 +130,45 @@ class Parameters:
 
   tightenings: int = 2
   decoys: float = 1.5
+
+  def __post_init__(self):
+    values = dataclasses.asdict(self)
+    for name, fewest in values.items():
+      most = values.get(name.replace("fewest", "most"), fewest)
+      if fewest > most:
+        raise ValueError(f"{name}={fewest} is more than the most, {most}.")
+    for name in _RATES:
+      if not 0 <= values[name] <= 1:
+        raise ValueError(f"{name} is a rate in [0, 1], got {values[name]}.")
+    if self.fewest_questions < 3:
+      raise ValueError(
+        "A task asks for a fact within reach, for one beyond it and for one "
+        "that its rubric leaves out: fewest_questions must be at least 3, got "
+        f"{self.fewest_questions}."
+      )
+    if self.unknown + self.neglected >= self.questions:
+      raise ValueError(
+        f"Of {self.questions} questions {self.unknown} are unknown and "
+        f"{self.neglected} neglected: none is left for a rubric to ask."
+      )
+
+
+_RATES = (
+  "ordered",
+  "penalised",
+  "flips",
+  "lowest_knowledge",
+  "highest_knowledge",
+  "misconception",
+  "stray",
+  "praise",
+  "domain",
+  "disclaimer",
+  "claim",
+  "guided",
+  "follows_criterion",
+  "follows_reference",
+  "follows_critique",
+  "shown",
+  "odd",
+)

@@ -1,7 +1,7 @@
 """The first policy: the project's decoder, taught on generated texts."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -15,8 +15,9 @@ from hrl_jax.lab import lexicon, teacher, tokens
 from hrl_jax.lab import world as worlds
 from hrl_jax.model import decoder, policy, specification
 
-# Prompt lengths to which texts are padded: a bare prompt, and three of
-# guidance. A step's texts are of one length.
+# Prompt lengths to which texts are padded: a bare prompt, and two of guidance.
+# The texts of a step are of one length; those beyond the last, one in some
+# thousands, are left out.
 _PROMPT_LENGTHS = (16, 48, 144)
 _RESPONSE_LENGTH = 24
 # Longest prompt and completion of a model, in tokens.
@@ -24,7 +25,6 @@ _POSITIONS = 384
 # From the deviation of the decoder's first parameters to 0.1.
 _WIDER = 5.0
 # Deviation of what the embeddings of a kind have in common.
-
 _SHARED = 0.1
 
 
@@ -92,7 +92,7 @@ def taught(world: worlds.World) -> decoder.Params:
     texts = [teacher.example(each, rng) for _ in range(parameters.examples)]
     groups = _grouped(texts, parameters.lesson_tokens)
     for layout in _batches(groups, rng, lessons):
-      params, state, _ = step(params, state, layout)
+      params, state = step(params, state, layout)
   return jax.tree.map(np.asarray, params)
 
 
@@ -135,7 +135,9 @@ def _first(
 
 def _step(
   config: specification.DecoderConfig, optimiser: optax.GradientTransformation
-):
+) -> Callable[..., tuple[decoder.Params, optax.OptState]]:
+  """One update towards the answers of a batch; prompts are only read."""
+
   def loss(params, layout):
     logprobs_BT, _ = policy.row_logprobs(
       config,
@@ -150,9 +152,9 @@ def _step(
 
   @functools.partial(jax.jit, donate_argnums=(0, 1))
   def step(params, state, layout):
-    value, gradient = jax.value_and_grad(loss)(params, layout)
+    gradient = jax.grad(loss)(params, layout)
     updates, state = optimiser.update(gradient, state, params)
-    return optax.apply_updates(params, updates), state, value
+    return optax.apply_updates(params, updates), state
 
   return step
 

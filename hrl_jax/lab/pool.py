@@ -8,32 +8,50 @@ import zlib
 
 import numpy as np
 
-from hrl_jax.lab import language, lexicon
+from hrl_jax.lab import language, lexicon, rubrics
 from hrl_jax.lab import world as worlds
 
 
 def pool(world: worlds.World, task_id: str) -> tuple[str, ...]:
   """The sentences for a task, none of them in its seed rubric.
 
-  Refinements ask for what quality is made of: a fact that was asked and that
-  the rubric leaves out, or no misconception of it. Decoys, more of them, ask
-  for surface or for facts that nobody asked.
+  Refinements ask for what quality is made of: a fact that was asked, or no
+  misconception of it, alone or beside what a gameable criterion asks. Decoys,
+  more of them, ask for surface or for facts that nobody asked.
 
   Raises:
     ValueError: if the world has no such task.
   """
+  task = world.task(task_id)
   rng = np.random.default_rng([world.seed, 2, zlib.crc32(task_id.encode())])
-  seeds = {criterion.text for criterion in world.task(task_id).rubric}
-  good = [text for text in refinements(world, task_id) if text not in seeds]
-  bad = [text for text in decoys(world, task_id) if text not in seeds]
-  count = min(len(bad), round(world.parameters.decoys * len(good)))
-  chosen = [bad[place] for place in rng.permutation(len(bad))[:count]]
-  both = [*good, *chosen]
+  seeds = {criterion.text for criterion in task.rubric}
+  bases = [
+    text
+    for text in rubrics.gameable(world.parameters, len(world.asked[task_id]))
+    if text in seeds
+  ]
+  good, bad = (
+    [text for text in texts if text not in seeds]
+    for texts in (refinements(world, task_id), decoys(world, task_id))
+  )
+  kept = [*good, *_tightened(rng, world, bases, good)]
+  dropped = _tightened(rng, world, bases, bad)
+  count = round(world.parameters.decoys * len(kept)) - len(dropped)
+  dropped += [
+    bad[place] for place in rng.permutation(len(bad))[: max(count, 0)]
+  ]
+  both = [*kept, *dropped]
   return tuple(both[place] for place in rng.permutation(len(both)))
 
 
+def is_refinement(world: worlds.World, task_id: str, sentence: str) -> bool:
+  """Whether any part of a sentence refines: for reports and tests alone."""
+  good = refinements(world, task_id)
+  return any(part in good for part in language.split(sentence))
+
+
 def refinements(world: worlds.World, task_id: str) -> list[str]:
-  """Sentences that follow the quality of an answer: for reports and tests."""
+  """Sentences of one clause that follow the quality of an answer."""
   questions = [world.questions[word] for word in world.asked[task_id]]
   texts = [
     *(language.MENTIONS.say(fact=each.fact) for each in questions),
@@ -54,11 +72,25 @@ def decoys(world: worlds.World, task_id: str) -> list[str]:
   ]
   detailed = world.parameters.detailed_words
   return [
-    language.PRAISES.say(count=1),
     language.PRAISES.say(count=2),
     language.ENDS_WITH_CLAIM.say(),
     language.DETAILED.say(count=detailed + 4),
-    language.REPEATS_NOTHING.say(),
+    language.FRANK.say(),
     *(language.USES.say(filler=filler) for filler in lexicon.FILLERS),
     *(language.MENTIONS.say(fact=fact) for fact in other),
+  ]
+
+
+def _tightened(
+  rng: np.random.Generator,
+  world: worlds.World,
+  bases: list[str],
+  further: list[str],
+) -> list[str]:
+  """Wordings of each base that ask for something further too."""
+  count = world.parameters.tightenings
+  return [
+    language.merged([text, further[place]])
+    for text in bases
+    for place in rng.permutation(len(further))[:count]
   ]

@@ -11,6 +11,9 @@ from hrl_jax.lab.parameters import Parameters
 
 Kind = Literal["aligned", "gameable", "saturated", "blind", "penalty"]
 
+# Draws of a rubric until its size is wrong for good.
+_ATTEMPTS = 1000
+
 _Statements = list[tuple[Kind, str]]
 
 
@@ -54,13 +57,21 @@ def draw(
   """A rubric for a task that asks these questions, and its criteria's kinds.
 
   Some asked fact is always left out. The order of the criteria is random.
+
+  Raises:
+    ValueError: if the parameters of the kinds make no rubric of that size.
   """
-  while True:
+  fewest, most = parameters.fewest_criteria, parameters.most_criteria
+  for _ in range(_ATTEMPTS):
     statements = _statements(rng, parameters, asked)
-    if (
-      parameters.fewest_criteria <= len(statements) <= parameters.most_criteria
-    ):
+    if fewest <= len(statements) <= most:
       break
+  else:
+    raise ValueError(
+      f"No rubric of {fewest} to {most} criteria for {len(asked)} questions "
+      f"in {_ATTEMPTS} draws; the last had {len(statements)}. Change those "
+      "sizes, or the numbers of each kind."
+    )
   order = rng.permutation(len(statements))
   weights = rng.integers(1, parameters.highest_weight + 1, len(statements))
   rubric, kinds = [], []

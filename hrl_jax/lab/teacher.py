@@ -9,7 +9,7 @@ first.
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,17 +18,21 @@ from hrl_jax.harness import guidance, records
 from hrl_jax.lab import drafts, language, lexicon
 from hrl_jax.lab import world as worlds
 
-# Fields of a guided text: this share has one, two and three of them.
+_T = TypeVar("_T")
+
+# Shares of guided texts that have one, two and three fields.
 _FIELD_COUNTS = (0.75, 0.2, 0.05)
-# Sentences of a field.
-_MOST_SENTENCES = 3
-# Sentences that ask for an asked fact, for an order of two, for any word that
-# may be a fact, and for anything else.
-_WISHES = (0.2, 0.15, 0.45, 0.2)
 # Share of guided texts among those without noise.
 _CLEAR_GUIDED = 0.75
+# Shares of what a field asks for: an asked fact that is known, an order of one
+# and any other, any word that may be a fact, anything else, and not to do
+# something.
+_WISHES = (0.2, 0.15, 0.4, 0.2, 0.05)
+# Share of sentences that are joined from two.
 _JOINED = 0.15
-_QUOTED = 0.3
+# Share of references that show an answer to another task, and a bad answer too.
+_ELSEWHERE = 0.5
+_NEGATIVE = 0.3
 
 
 class Example(NamedTuple):
@@ -88,23 +92,16 @@ def clear(world: worlds.World) -> worlds.World:
 
 
 def _criterion(world, asked, draft, rng):
-  sentences, draft = _wishes(
+  lines, draft = _wishes(
     world, asked, draft, rng, world.parameters.follows_criterion
   )
-  return "\n".join(sentences), draft
+  return "\n".join(lines), draft
 
 
 def _critique(world, asked, draft, rng):
-  sentences, draft = _wishes(
+  lines, draft = _wishes(
     world, asked, draft, rng, world.parameters.follows_critique
   )
-  lines = []
-  for sentence in sentences:
-    if rng.random() < _QUOTED:
-      other = drafts.usual(world, asked, rng)
-      quoted = drafts.written(world, asked, other, rng)[:6]
-      sentence = f"{sentence} {worlds.INSTEAD}: {' '.join(quoted)}"
-    lines.append(sentence)
   return guidance.critique(lines), draft
 
 
@@ -112,7 +109,7 @@ def _reference(world, asked, draft, rng):
   """Good and bad answers; what is shown is often taken over."""
   parameters = world.parameters
   other_task, shown = None, asked
-  if rng.random() < 0.5:
+  if rng.random() < _ELSEWHERE:
     while not set(shown) & set(asked) or shown == asked:
       shown = worlds.draw_asked(rng, parameters, world.questions)
     other_task = worlds.prompt(world.questions, shown)[0].content
@@ -126,7 +123,7 @@ def _reference(world, asked, draft, rng):
   shining = drafts.usual(world, shown, rng)._replace(first=tuple(facts))
   positive = drafts.written(world, shown, shining, rng)
   negative = None
-  if rng.random() < 0.3:
+  if rng.random() < _NEGATIVE:
     usual = drafts.usual(world, asked, rng)
     negative = " ".join(drafts.written(world, asked, usual, rng))
   draft = drafts.like(
@@ -156,40 +153,65 @@ _FIELDS = {
 
 
 def _wishes(world, asked, draft, rng, rate):
-  """Sentences, and the draft that follows each of them at the rate."""
-  sentences = []
-  for _ in range(rng.integers(1, _MOST_SENTENCES + 1)):
-    sentence = _wish(world, asked, rng)
-    if rng.random() < _JOINED:
-      sentence = language.merged([sentence, _wish(world, asked, rng)])
+  """Lines of a field, and the draft that follows each of them at the rate."""
+  lines = []
+  for _ in range(rng.integers(1, guidance.MOST_TARGETS + 1)):
+    line, sentence = _wish(world, asked, rng)
     if rng.random() < rate:
       draft = drafts.following(draft, sentence)
-    sentences.append(sentence)
-  return sentences, draft
+    lines.append(line)
+  return lines, draft
 
 
 def _wish(
   world: worlds.World, asked: Sequence[str], rng: np.random.Generator
+) -> tuple[str, str]:
+  """A line of a field, and the sentence that holds where it is followed."""
+  kind = rng.choice(len(_WISHES), p=_WISHES)
+  if kind == len(_WISHES) - 1:
+    return _prohibition(world, asked, rng)
+  sentence = _sentence(world, asked, rng, kind)
+  if rng.random() < _JOINED:
+    other = _sentence(world, asked, rng, rng.integers(len(_WISHES) - 1))
+    sentence = language.merged([sentence, other])
+  return sentence, sentence
+
+
+def _sentence(
+  world: worlds.World,
+  asked: Sequence[str],
+  rng: np.random.Generator,
+  kind: int,
 ) -> str:
-  facts = [
+  # Facts that are unknown are asked for like any word: an answer may copy
+  # them, and learns no question for which they are right.
+  known = [
     world.questions[word].fact
     for word in asked
     if world.questions[word].knowledge
   ]
-  kind = rng.choice(len(_WISHES), p=_WISHES)
   if kind == 0:
-    return language.MENTIONS.say(fact=_any(rng, facts))
+    return language.MENTIONS.say(fact=_any(rng, known))
   if kind == 1:
-    pair = [_any(rng, facts), _any(rng, world.words)]
+    pair = [_any(rng, known), _any(rng, world.words)]
     first, second = rng.permutation(2)
     return language.ORDERS.say(fact=pair[first], other=pair[second])
   if kind == 2:
     return language.MENTIONS.say(fact=_any(rng, world.words))
-  return _OTHERS[rng.integers(len(_OTHERS))](world, asked, rng)
+  return _any(rng, _OTHERS)(world, asked, rng)
 
 
-def _any(rng: np.random.Generator, words: Sequence[str]) -> str:
-  return words[rng.integers(len(words))]
+def _prohibition(world, asked, rng):
+  if rng.random() < 0.5:
+    bad, good = language.DISCLAIMS.say(), language.FRANK.say()
+  else:
+    fact = world.questions[_any(rng, asked)].misconception
+    bad, good = language.MENTIONS.say(fact=fact), language.OMITS.say(fact=fact)
+  return f"{worlds.AVOID}: {bad}", good
+
+
+def _any(rng: np.random.Generator, things: Sequence[_T]) -> _T:
+  return things[rng.integers(len(things))]
 
 
 def _counted(form, low, high, world, asked, rng):

@@ -73,13 +73,15 @@ def tokenizer() -> tokenizers.Tokenizer:
 
 def _guidance() -> tuple[str, ...]:
   """The words that mount guidance, and those of a bare prompt."""
-  reference = guidance.reference("", "", other_task="")
-  texts = {
-    "criterion": "",
-    "reference": f"{reference} {guidance.reference('', None, other_task=None)}",
-    "critique": guidance.critique([f"{worlds.INSTEAD}:"]),
+  reference = [
+    guidance.reference("", "", other_task=other)
+    for other in (worlds.EXPLAIN, None)
+  ]
+  texts: dict[records.FieldKind, str] = {
+    "criterion": f"{worlds.AVOID}:",
+    "reference": " ".join(reference),
+    "critique": guidance.critique([]),
   }
   message = base.Message("user", f"{worlds.EXPLAIN}:")
-  assert set(texts) == set(records.FIELD_KINDS)
   (turn,) = guidance.render((message,), texts)
   return language.words(turn.content)

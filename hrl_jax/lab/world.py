@@ -16,8 +16,9 @@ from hrl_jax.lab import lexicon, rubrics
 from hrl_jax.lab.parameters import Parameters
 
 EXPLAIN = "Explain in"
-INSTEAD = "Instead"
-"""Words of a prompt, and of a quoted shortfall."""
+"""How a prompt begins; its domain and questions follow."""
+AVOID = "Avoid this"
+"""How guidance begins that names what a penalty describes."""
 
 
 class World(NamedTuple):
