@@ -151,8 +151,10 @@ def _facts(
   facts = list(dict.fromkeys(facts))
   missing = draft.facts - len(facts)
   if missing > 0:
-    strays = [fact for fact in _strays(world, asked, rng) if fact not in facts]
-    facts += strays[:missing]
+    # What is known comes before what is wrong.
+    wrong = [world.questions[word].misconception for word in asked]
+    further = dict.fromkeys([*_strays(world, asked, rng), *wrong])
+    facts += [fact for fact in further if fact not in facts][:missing]
   return facts
 
 

@@ -73,6 +73,11 @@ def load(path: str | pathlib.Path) -> worlds.World:
       another world from its seed and parameters.
   """
   path = pathlib.Path(path)
+  if not path.is_file():
+    raise FileNotFoundError(
+      f"{jsonl.named(path)} is not there. Give the world.json of a folder that "
+      "scripts/lab.py made."
+    )
   record = json_files.read(path)
   try:
     world = worlds.draw(record["seed"], Parameters(**record["parameters"]))

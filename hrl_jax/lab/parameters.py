@@ -66,7 +66,7 @@ class Parameters:
     decoys: sentences that refine nothing, for each that does.
 
   Raises:
-    ValueError: where a "fewest" is above its "most", or a rate is none.
+    ValueError: if there is no such world, naming the quantity.
   """
 
   train_tasks: int = 256
@@ -146,10 +146,20 @@ class Parameters:
         "that its rubric leaves out: fewest_questions must be at least 3, got "
         f"{self.fewest_questions}."
       )
+    if self.unknown < 1 or self.misconceptions < 1:
+      raise ValueError(
+        "Each domain needs an unknown question and a misconception, got "
+        f"unknown={self.unknown} and misconceptions={self.misconceptions}."
+      )
     if self.unknown + self.neglected >= self.questions:
       raise ValueError(
         f"Of {self.questions} questions {self.unknown} are unknown and "
         f"{self.neglected} neglected: none is left for a rubric to ask."
+      )
+    if not 0 < self.lowest_knowledge <= self.highest_knowledge:
+      raise ValueError(
+        "What is known is sometimes said, and lowest_knowledge is the least, "
+        f"got {self.lowest_knowledge} to {self.highest_knowledge}."
       )
 
 

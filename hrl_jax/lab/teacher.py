@@ -167,12 +167,13 @@ def _wish(
   world: worlds.World, asked: Sequence[str], rng: np.random.Generator
 ) -> tuple[str, str]:
   """A line of a field, and the sentence that holds where it is followed."""
-  kind = rng.choice(len(_WISHES), p=_WISHES)
+  kind = int(rng.choice(len(_WISHES), p=_WISHES))
   if kind == len(_WISHES) - 1:
     return _prohibition(world, asked, rng)
   sentence = _sentence(world, asked, rng, kind)
   if rng.random() < _JOINED:
-    other = _sentence(world, asked, rng, rng.integers(len(_WISHES) - 1))
+    other_kind = int(rng.integers(len(_WISHES) - 1))
+    other = _sentence(world, asked, rng, other_kind)
     sentence = language.merged([sentence, other])
   return sentence, sentence
 
@@ -215,7 +216,7 @@ def _any(rng: np.random.Generator, things: Sequence[_T]) -> _T:
 
 
 def _counted(form, low, high, world, asked, rng):
-  return form.say(count=rng.integers(low, high + 1))
+  return form.say(count=int(rng.integers(low, high + 1)))
 
 
 _OTHERS = (

@@ -75,28 +75,22 @@ def draw(seed: int, parameters: Parameters) -> World:
   questions = _questions(rng, parameters)
   asked = _prompts(rng, parameters, questions)
   tasks, kinds = [], {}
-  for number, words in enumerate(asked):
-    is_train = number < parameters.train_tasks
-    name = (
-      f"train-{number}"
-      if is_train
-      else (f"held-out-{number - parameters.train_tasks}")
-    )
-    rubric, kinds[name] = rubrics.draw(
-      rng, parameters, [questions[word] for word in words]
-    )
-    tasks.append(
-      base.Task(
-        name, questions[words[0]].domain, prompt(questions, words), rubric
-      )
-    )
+  names = [
+    *(f"train-{number}" for number in range(parameters.train_tasks)),
+    *(f"held-out-{number}" for number in range(parameters.held_out_tasks)),
+  ]
+  for name, words in zip(names, asked, strict=True):
+    own = [questions[word] for word in words]
+    rubric, kinds[name] = rubrics.draw(rng, parameters, own)
+    text = prompt(questions, words)
+    tasks.append(base.Task(name, own[0].domain, text, rubric))
   return World(
     seed=seed,
     parameters=parameters,
     questions=questions,
     train=tuple(tasks[: parameters.train_tasks]),
     held_out=tuple(tasks[parameters.train_tasks :]),
-    asked={task.id: words for task, words in zip(tasks, asked, strict=True)},
+    asked=dict(zip(names, asked, strict=True)),
     kinds=kinds,
   )
 

@@ -26,6 +26,20 @@ def test_it_holds_refinements_among_more_decoys():
     assert len(sentences) - len(good) >= len(good)
 
 
+def test_a_gameable_criterion_has_wordings_of_both_kinds():
+  for task in WORLD.train:
+    sentences = pool.pool(WORLD, task.id)
+    for kind, criterion in zip(WORLD.kinds[task.id], task.rubric, strict=True):
+      beside = [
+        pool.is_refinement(WORLD, task.id, text)
+        for text in sentences
+        if criterion.text in language.split(text)
+      ]
+      # Two tightenings of a gameable criterion, and two that gain nothing.
+      expected = [False, False, True, True] if kind == "gameable" else []
+      assert sorted(beside) == expected
+
+
 def test_the_order_tells_nothing_and_is_the_same_every_time():
   firsts = []
   for task in WORLD.train:
