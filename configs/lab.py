@@ -35,14 +35,17 @@ def get_config(folder: str = "runs/lab/world-0") -> ml_collections.ConfigDict:
 
   config.rollout.tasks_per_step = 32
   config.rollout.max_completion_tokens = 24
-  config.optimizer.learning_rate = 1e-3
-  config.updates.micro_batch_tokens = 16_384
+  config.rollout.max_rows = 256
+  config.optimizer.learning_rate = 2e-4
+  config.updates.micro_batch_tokens = 8192
   config.updates.buckets_per_octave = 1
-  config.updates.remat = "none"
+  config.updates.remat = "full"
+  config.updates.head_chunk = 512
   config.evaluation.every = 20
   config.evaluation.max_completion_tokens = 24
   config.checkpoint.every = 200
 
+  config.method.arguments = harnessrl_quickstart.harnessrl()
   cold_start = config.method.arguments.cold_start
   cold_start.second_groups = 200
   cold_start.regraded_groups = 200

@@ -51,6 +51,7 @@ def get_config() -> ml_collections.ConfigDict:
   rollout.top_k = 0  # Tokens kept, 0 keeps all.
   rollout.drop_constant = False  # Replace groups without contrast?
   rollout.max_rounds = 1  # Of generation, until a batch stays short.
+  rollout.max_rows = 64  # Completions that decode together.
 
   config.judge = judge = ml_collections.ConfigDict()
   judge.kind = "likelihood"  # Or "none", "llm", "lab".

@@ -173,8 +173,9 @@ def _sample_and_grade(
 ) -> tuple[evidences.Graded, list[base.Failure]]:
   prompt_ids = {
     prompt: world.tokenizer.encode_chat(plan.prompts[prompt])
-    for slot in slots
-    for prompt in plan.slots[slot].sampled_under
+    for prompt in sorted(
+      {each for slot in slots for each in plan.slots[slot].sampled_under}
+    )
   }
   places = [
     (slot, index, prompt)
@@ -244,12 +245,19 @@ def _grade_request(
 
 def _seeds(key: jax.Array, places: Sequence[tuple[int, int]]) -> list[int]:
   """One seed of 32 bits for each (slot, place in the group)."""
+  # Padded to few sizes, each of which compiles.
+  padded_N2 = np.zeros((2 ** (len(places) - 1).bit_length(), 2), np.uint32)
+  padded_N2[: len(places)] = places
+  return np.asarray(_seeds_of(key, padded_N2))[: len(places)].tolist()
 
+
+@jax.jit
+def _seeds_of(key: jax.Array, places_N2: jax.Array) -> jax.Array:
   def seed(place_2):
     folded = jax.random.fold_in(jax.random.fold_in(key, place_2[0]), place_2[1])
     return jax.random.bits(folded)
 
-  return jax.vmap(seed)(np.array(places, np.uint32)).tolist()
+  return jax.vmap(seed)(places_N2)
 
 
 def _rows(evidence: base.Evidence) -> list[packing.Row]:

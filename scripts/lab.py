@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import pathlib
 
+import jax
 import tqdm
 
 from configs import lab as config_file
@@ -90,6 +91,14 @@ def _worlds(arguments: argparse.Namespace) -> list[tuple[int, pathlib.Path]]:
   return [(number, arguments.out / f"world-{number}") for number in numbers]
 
 
+def _keep_compiled(folder: pathlib.Path) -> None:
+  """Lets trials share what they compile: in every world shapes are the same."""
+  jax.config.update("jax_compilation_cache_dir", str(folder.resolve()))
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+  # Or the folder's path is part of every key.
+  jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
+
+
 def _prepare(made: tuple[int, pathlib.Path]) -> None:
   number, folder = made
   files.prepare(worlds.draw(number, Parameters()), folder)
@@ -103,6 +112,7 @@ def _out(
 
 def _run(planned: tuple[argparse.Namespace, int, int, str]) -> None:
   arguments, number, seed, arm = planned
+  _keep_compiled(arguments.out / "compiled")
   folder = arguments.out / f"world-{number}"
   config = config_file.get_config(str(folder))
   config.num_steps = arguments.steps

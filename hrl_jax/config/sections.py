@@ -68,6 +68,7 @@ class Rollout(schema.Section, place="config.rollout"):
     top_k: number of tokens kept before drawing, 0 keeps all.
     drop_constant: whether groups without contrast are replaced.
     max_rounds: rounds of generation after which a batch stays short.
+    max_rows: completions that the built-in engine decodes together.
   """
 
   tasks_per_step: int = schema.within("[1, inf)")
@@ -78,6 +79,7 @@ class Rollout(schema.Section, place="config.rollout"):
   top_k: int = schema.within("[0, inf)")
   drop_constant: bool
   max_rounds: int = schema.within("[1, inf)")
+  max_rows: int = schema.within("[1, inf)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

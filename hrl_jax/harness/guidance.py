@@ -8,6 +8,9 @@ from hrl_jax.harness import records
 MOST_TARGETS = 3
 """Criteria that one field may be about (H-71)."""
 
+AVOID = "Avoid this"
+"""Stands before a criterion of negative points in a field."""
+
 CLOSING = "Use what stands between the tags and do not mention it."
 
 

@@ -208,7 +208,7 @@ def _prohibition(world, asked, rng):
   else:
     fact = world.questions[_any(rng, asked)].misconception
     bad, good = language.MENTIONS.say(fact=fact), language.OMITS.say(fact=fact)
-  return f"{worlds.AVOID}: {bad}", good
+  return f"{guidance.AVOID}: {bad}", good
 
 
 def _any(rng: np.random.Generator, things: Sequence[_T]) -> _T:

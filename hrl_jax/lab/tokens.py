@@ -78,7 +78,7 @@ def _guidance() -> tuple[str, ...]:
     for other in (worlds.EXPLAIN, None)
   ]
   texts: dict[records.FieldKind, str] = {
-    "criterion": f"{worlds.AVOID}:",
+    "criterion": f"{guidance.AVOID}:",
     "reference": " ".join(reference),
     "critique": guidance.critique([]),
   }

@@ -17,8 +17,6 @@ from hrl_jax.lab.parameters import Parameters
 
 EXPLAIN = "Explain in"
 """How a prompt begins; its domain and questions follow."""
-AVOID = "Avoid this"
-"""How guidance begins that names what a penalty describes."""
 
 
 class World(NamedTuple):

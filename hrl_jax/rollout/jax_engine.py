@@ -127,16 +127,16 @@ class JaxEngine:
     knobs = selection.Knobs(
       float(sampling.temperature), float(sampling.top_p), sampling.top_k
     )
-    stop_ids = jnp.asarray(sampling.stop_ids, jnp.int32)
+    stop_ids = np.array(sampling.stop_ids, np.int32)
     partials = {index: _Partial(index) for _, ids in batch for index in ids}
     group_size = max(len(ids) for _, ids in batch)
     blocks = shapes.pack([ids for _, ids in batch], group_size=group_size)
     rows, drawn = sampler.begin(
       weights,
       *self._prefill([prompt for prompt, _ in batch], weights),
-      jnp.asarray(blocks.prompt_K),
+      blocks.prompt_K,
       _seeds(requests, blocks.places_KR),
-      jnp.asarray(blocks.places_KR >= 0),
+      blocks.places_KR >= 0,
       stop_ids,
       knobs=knobs,
       capacity=_capacity(0, sampling.max_tokens),
@@ -161,7 +161,7 @@ class JaxEngine:
         self._config,
         weights,
         rows,
-        jnp.int32(limit),
+        np.int32(limit),
         stop_ids,
         knobs=knobs,
         chunk=_CHUNK,
@@ -172,7 +172,7 @@ class JaxEngine:
 
   def _prefill(
     self, prompts: Sequence[tuple[int, ...]], weights: inference_weights.Weights
-  ) -> tuple[jax.Array, inference.Cache, jax.Array]:
+  ) -> tuple[jax.Array, inference.Cache, np.ndarray]:
     """Features after each prompt, caches and lengths, a few at a time."""
     length = shapes.round_up_length(max(map(len, prompts)))
     at_once = 2 ** max(0, (_PREFILL_TOKENS // length).bit_length() - 1)
@@ -185,17 +185,22 @@ class JaxEngine:
       for place, prompt in enumerate(part):
         tokens_UT[place, : len(prompt)] = prompt
         lengths_U[place] = len(prompt)
-      lengths.append(jnp.asarray(lengths_U))
+      lengths.append(lengths_U)
       pieces.append(
-        sampler.prefill(
-          self._config, weights, jnp.asarray(tokens_UT), lengths[-1]
-        )
+        sampler.prefill(self._config, weights, tokens_UT, lengths_U)
       )
-    features, caches = zip(*pieces, strict=True)
-    if len(pieces) == 1:
-      return features[0], caches[0], lengths[0]
-    cache = jax.tree.map(lambda *parts: jnp.concatenate(parts), *caches)
-    return jnp.concatenate(features, axis=1), cache, jnp.concatenate(lengths)
+    joined = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    return *joined, np.concatenate(lengths)
+
+
+@jax.jit
+def _joined(
+  pieces: Sequence[tuple[jax.Array, inference.Cache]],
+) -> tuple[jax.Array, inference.Cache]:
+  """Pieces of the prompts as one: features `[D, U]` and caches `[U, ...]`."""
+  features, caches = zip(*pieces, strict=True)
+  cache = jax.tree.map(lambda *parts: jnp.concatenate(parts), *caches)
+  return jnp.concatenate(features, axis=1), cache
 
 
 @dataclasses.dataclass
@@ -252,9 +257,9 @@ def _fit(
   is_row_KR = packed.places_KR >= 0
   rows = sampler.repack(
     rows,
-    jnp.asarray(source_K),
-    jnp.asarray(source_KR),
-    jnp.asarray(is_row_KR),
+    source_K,
+    source_KR,
+    is_row_KR,
     capacity=_capacity(step, max_tokens),
   )
   places_KR = blocks.places_KR.reshape(-1)[source_KR]
@@ -274,6 +279,6 @@ def _capacity(step: int, max_tokens: int) -> int:
 
 def _seeds(
   requests: Sequence[base.Request], places_KR: np.ndarray
-) -> jax.Array:
+) -> np.ndarray:
   seeds = np.array([request.seed for request in requests], np.uint32)
-  return jnp.asarray(seeds[np.maximum(places_KR, 0)])
+  return seeds[np.maximum(places_KR, 0)]

@@ -121,7 +121,11 @@ def build(
     held_out=held_out,
     decoder=decoder_config,
     world=collect.World(
-      engine=jax_engine.JaxEngine(decoder_config, config.model.dtype),
+      engine=jax_engine.JaxEngine(
+        decoder_config,
+        config.model.dtype,
+        max_rows=config.rollout.max_rows,
+      ),
       grader=make_grader(decoder_config, first),
       tokenizer=tokenizer,
     ),

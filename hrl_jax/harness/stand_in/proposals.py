@@ -4,6 +4,8 @@ Where it has a choice it takes what it has tried least, as far as the history
 that it is shown tells; without one it turns with the step.
 """
 
+import itertools
+import statistics
 import zlib
 from collections.abc import Iterator
 
@@ -77,7 +79,7 @@ def _add(
     shown = tuple(t for t in targets if _has_positive(case, t))
     return records.Add(kind, shown, text="") if shown else None
   lines = [
-    f"Avoid this: {views[target].text}"
+    f"{guidance.AVOID}: {views[target].text}"
     if views[target].points < 0
     else views[target].text
     for target in targets
@@ -94,66 +96,99 @@ def _has_positive(case: cases.ProposalCase, target: records.Target) -> bool:
 
 def _rubric(case: cases.ProposalCase) -> tuple[records.RubricOperation, ...]:
   """A primary operation for the surest spurious criterion, and secondary ones
-  on saturated ones."""
+  where the rubric no longer separates."""
   spurious = sorted(
     (label for label in case.labels if label.name == "spurious"),
     key=lambda label: (-label.confidence, label.target),
   )
-  chosen = [*_primary(case, spurious[0])] if spurious else []
-  if not case.rejections:
-    chosen += list(_secondary(case))[:_SECONDARY]
-  return tuple(chosen)
+  sentences = _sentences(case)
+  too_much = any(each.decision.code == "above" for each in case.rejections)
+  primary: list[records.RubricOperation] = []
+  if spurious:
+    words = iter(()) if too_much else sentences
+    primary += _changed(case, spurious[0], words)
+  if case.rejections:
+    return tuple(primary)
+  secondary = itertools.islice(_secondary(case, sentences), _SECONDARY)
+  return (*primary, *secondary)
 
 
-def _primary(
-  case: cases.ProposalCase, label: records.Label
+def _changed(
+  case: cases.ProposalCase, label: records.Label, sentences: Iterator[str]
 ) -> Iterator[records.RubricOperation]:
   """Other words if there are any, a lower weight, or its deletion."""
-  view = next(v for v in case.case.criteria if v.target == label.target)
-  sign = 1.0 if view.raw > 0 else -1.0
-  is_lowest = abs(view.raw) <= case.lowest
-  text = _sentence(case)
-  too_much = any(each.decision.code == "above" for each in case.rejections)
-  if text and case.writes and not view.is_anchor and not too_much:
+  view = _view(case, label)
+  text = None if view.is_anchor else next(sentences, None)
+  if text:
     yield records.Rewrite(label.target[0], text)
-  elif not is_lowest:
+  else:
+    yield from _lessened(case, label)
+
+
+def _lessened(
+  case: cases.ProposalCase, label: records.Label
+) -> Iterator[records.RubricOperation]:
+  """A lower weight, or its deletion."""
+  view = _view(case, label)
+  sign = 1.0 if view.raw > 0 else -1.0
+  if abs(view.raw) > case.lowest:
     yield records.Reweight(label.target[0], sign * case.lowest)
   elif not view.is_anchor:
     yield records.Delete(label.target[0])
 
 
 def _secondary(
-  case: cases.ProposalCase,
+  case: cases.ProposalCase, sentences: Iterator[str]
 ) -> Iterator[records.RubricOperation]:
-  """Makes saturated criteria count less, and blind ones once guidance ends."""
-  views = {view.target: view for view in case.case.criteria}
-  names = {"saturated"} if case.cap else {"saturated", "blind"}
-  for label in case.labels:
-    view = views[label.target]
-    if label.name not in names or view.raw < 0:
-      continue
-    if abs(view.raw) > case.lowest:
-      yield records.Reweight(label.target[0], case.lowest)
-    elif not view.is_anchor:
-      yield records.Delete(label.target[0])
+  """Tightens what boilerplate meets, asks something new of a saturated task,
+  and once guidance has ended lets go of what stays blind.
 
-
-def _sentence(case: cases.ProposalCase) -> str | None:
-  """A sentence of the pool that the rubric does not have.
-
-  With a history, the first that was not tried; without one, whichever it is
-  the step's turn for.
+  A criterion that is met by what it asks for stays as it is: a policy that is
+  no longer rewarded for what it has learnt unlearns it.
   """
+  positive = [label for label in case.labels if _view(case, label).raw > 0]
+  for label in positive:
+    if _is_full(label) and label.is_generic:
+      yield from _changed(case, label, sentences)
+  has_room = len(case.case.criteria) < case.most
+  if case.is_saturated and has_room and any(map(_is_full, positive)):
+    weights = [_view(case, label).raw for label in positive]
+    for text in itertools.islice(sentences, 1):
+      yield records.Create(text, statistics.median_low(weights))
+  if not case.cap:
+    for label in positive:
+      if label.name == "blind":
+        yield from _lessened(case, label)
+
+
+def _is_full(label: records.Label) -> bool:
+  return label.name == "saturated"
+
+
+def _view(
+  case: cases.ProposalCase, label: records.Label
+) -> cases.CriterionView:
+  return next(v for v in case.case.criteria if v.target == label.target)
+
+
+def _sentences(case: cases.ProposalCase) -> Iterator[str]:
+  """Sentences of the pool that the rubric does not have, none if new wordings
+  cannot be graded.
+
+  With a history, those that were not tried, in the pool's order; without one,
+  from whichever it is the step's turn for.
+  """
+  if not case.writes:
+    return
   present = {view.text for view in case.case.criteria}
   tried = {text for u in case.updates for text in _texts(u.candidate)}
   tried |= {text for e in case.rejections for text in _texts(e.candidate)}
   left = [text for text in case.pool if text not in present | tried]
-  if not left:
-    return None
-  if case.updates:
-    return left[0]
-  turn = f"{case.case.task} {case.case.step} {len(case.rejections)}"
-  return left[zlib.crc32(turn.encode()) % len(left)]
+  if left and not case.updates:
+    turn = f"{case.case.task} {case.case.step} {len(case.rejections)}"
+    first = zlib.crc32(turn.encode()) % len(left)
+    left = left[first:] + left[:first]
+  yield from left
 
 
 def _texts(candidate: records.Candidate) -> list[str]:

@@ -38,9 +38,12 @@ class News(NamedTuple):
 
 
 def encode(entry: Entry) -> str:
-  """An entry as text: a tenth of its JSON, with a checksum, in ASCII."""
+  """An entry as text: a tenth of its JSON, with a checksum, in ASCII.
+
+  In base 64, which Python encodes a hundred times as fast as base 85.
+  """
   data = zlib.compress(msgspec.json.encode(entry), 1)
-  return base64.b85encode(data).decode()
+  return base64.b64encode(data).decode()
 
 
 def decode(text: str) -> Entry:
@@ -50,7 +53,7 @@ def decode(text: str) -> Entry:
     ValueError: if it is no such text.
   """
   try:
-    data = zlib.decompress(base64.b85decode(text))
+    data = zlib.decompress(base64.b64decode(text, validate=True))
   except zlib.error as error:
     raise ValueError(
       f"An entry of the time index is damaged: {error}"

@@ -31,6 +31,11 @@ _HASHES = "files.json"
 # Tasks, and texts, that are held at the same time.
 _TASKS = 512
 _TEXTS = 4096
+# Tasks whose entries need not be decoded again: two steps' at the paper's size.
+_RECENT = 1024
+# Records that the time index may lack: the groups of a step wait for what is
+# made of them, so that the entries are written once.
+_BEHIND = 1024
 
 
 class _UnusableError(Exception):
@@ -65,12 +70,15 @@ class Index:
     self._owner = owner
     self._log = kept_log
     self._hashes = fingerprints.Fingerprints(folder / _HASHES)
+    # Nobody else writes the index. The longest unused is first.
+    self._recent: dict[str, entries.Entry] = {}
     texts = {sign: len(meaning.table(sign).texts) for sign in semantics.SIGNS}
     counts = store.counts_of(tasks, texts)
     try:
       self._open(meaning, counts)
     except _UnusableError as error:
-      _logger.warning("Builds the memory's index from the log: %s.", error)
+      level = logging.WARNING if tasks else logging.INFO
+      _logger.log(level, "Builds the memory's index from the log: %s.", error)
       with store.errors_said(folder):
         self._build(meaning)
     self._hashes.record(self._path, is_closed=False)
@@ -78,7 +86,10 @@ class Index:
   def histories(self, tasks: Sequence[str]) -> dict[str, history.History]:
     """The histories of those tasks that have a record."""
     with store.errors_said(self._folder):
-      return {task: each.history for task, each in self._read(tasks).items()}
+      places = entries.news(self._log, self._done).places
+      lacking = {task: places[task] for task in tasks if task in places}
+      known = {**self._read(tasks), **self._extended(lacking)}
+      return {task: each.history for task, each in known.items()}
 
   def nearest(
     self, sign: int, queries_QD: Float[np.ndarray, "Q D"], count: int
@@ -91,7 +102,7 @@ class Index:
       return self._store.nearest(sign, queries_QD, count)
 
   def catch_up(self, meaning: semantics.Semantics) -> None:
-    """Enters what the log has and the index has not.
+    """Enters what the log has and the index has not; a few groups may wait.
 
     Args:
       meaning: every wording of the log.
@@ -100,7 +111,7 @@ class Index:
       OSError: if it cannot be written; the next call starts where this did.
     """
     with store.errors_said(self._folder):
-      self._catch_up(meaning)
+      self._catch_up(meaning, most_behind=_BEHIND)
       self._hashes.record(self._path, is_closed=False)
 
   def undo(
@@ -121,6 +132,12 @@ class Index:
     """
     with store.errors_said(self._folder):
       news = entries.news(self._log, length)
+      if self._done < length:
+        kept = {
+          task: [place for place in places if place.offset < length]
+          for task, places in entries.news(self._log, self._done).places.items()
+        }
+        self._enter(kept)
       self._mark(length, self._log.length())
       for tasks in _batches(list(news.places), _TASKS):
         old = {
@@ -128,9 +145,10 @@ class Index:
           for task, entry in self._read(tasks).items()
         }
         self._put({task: each for task, each in old.items() if each.places})
-        self._store.remove_histories(
-          [task for task, each in old.items() if not each.places]
-        )
+        gone = [task for task, each in old.items() if not each.places]
+        self._store.remove_histories(gone)
+        for task in gone:
+          del self._recent[task]
       for sign in semantics.SIGNS:
         texts = meaning.entered(sign, undone.kept[sign])
         self._store.change_texts(sign, texts)
@@ -170,7 +188,7 @@ class Index:
             "The memory's index is %d bytes behind the log, which are entered.",
             self._log.length() - self._done,
           )
-        self._catch_up(meaning)
+        self._catch_up(meaning, most_behind=0)
         if self._store.counts() != counts:
           raise _UnusableError(
             f"it has {self._store.counts()} entries instead of {counts}"
@@ -210,46 +228,75 @@ class Index:
     end = self._log.length()
     self._mark(end, end)
 
-  def _catch_up(self, meaning: semantics.Semantics) -> None:
+  def _catch_up(
+    self, meaning: semantics.Semantics, *, most_behind: int
+  ) -> None:
+    """Enters what is new, unless it is little and changes no text."""
     end = self._log.length()
-    if self._done < end:
-      news = entries.news(self._log, self._done)
-      self._mark(self._done, end)
-      self._enter(news.places)
-      made = set(news.made)
-      changed = meaning.rows([*news.made, *news.retired])
-      for sign, rows in changed.items():
-        texts = meaning.entered(sign, rows)
-        new = [text for text in texts if text.target in made]
-        old = [text for text in texts if text.target not in made]
-        self._store.put_texts(sign, new)
-        self._store.change_texts(sign, old)
-      self._mark(end, end)
+    if self._done == end:
+      return
+    news = entries.news(self._log, self._done)
+    is_text = bool(news.made or news.retired)
+    if not is_text and sum(map(len, news.places.values())) <= most_behind:
+      return
+    self._mark(self._done, end)
+    self._enter(news.places)
+    made = set(news.made)
+    changed = meaning.rows([*news.made, *news.retired])
+    for sign, rows in changed.items():
+      texts = meaning.entered(sign, rows)
+      new = [text for text in texts if text.target in made]
+      old = [text for text in texts if text.target not in made]
+      self._store.put_texts(sign, new)
+      self._store.change_texts(sign, old)
+    self._mark(end, end)
 
   def _enter(self, places: dict[str, list[history.Place]]) -> None:
     """Enters records into the histories of their tasks."""
     for tasks in _batches(list(places), _TASKS):
-      old = self._read(tasks)
-      new = {}
-      for task in tasks:
-        empty = entries.Entry((), history.History(task))
-        entry = old.get(task, empty)
-        new[task] = entries.extended(entry, places[task], self._log)
-      self._put(new)
+      self._put(self._extended({task: places[task] for task in tasks}))
+
+  def _extended(
+    self, places: dict[str, list[history.Place]]
+  ) -> dict[str, entries.Entry]:
+    """The entries of tasks with further records."""
+    old = self._read(list(places))
+    return {
+      task: entries.extended(
+        old.get(task, entries.Entry((), history.History(task))),
+        new,
+        self._log,
+      )
+      for task, new in places.items()
+    }
 
   def _read(self, tasks: Sequence[str]) -> dict[str, entries.Entry]:
     """The entries of those tasks that have one."""
-    found = self._store.histories(tasks)
+    new = [task for task in tasks if task not in self._recent]
     try:
-      return {task: entries.decode(text) for task, text in found.items()}
+      decoded = {
+        task: entries.decode(text)
+        for task, text in self._store.histories(new).items()
+      }
     except ValueError:
       self._hashes.forget()
       raise
+    known = {t: self._recent[t] for t in tasks if t in self._recent}
+    self._remember({**known, **decoded})
+    return {**known, **decoded}
 
   def _put(self, changed: dict[str, entries.Entry]) -> None:
     self._store.put_histories(
       {task: entries.encode(entry) for task, entry in changed.items()}
     )
+    self._remember(changed)
+
+  def _remember(self, used: dict[str, entries.Entry]) -> None:
+    for task, entry in used.items():
+      self._recent.pop(task, None)
+      self._recent[task] = entry
+    for task in list(self._recent)[:-_RECENT]:
+      del self._recent[task]
 
   def _mark(self, done: int, doing: int) -> None:
     self._store.mark(marker.encode(self._owner, self._log, done, doing))

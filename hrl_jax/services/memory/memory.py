@@ -9,6 +9,7 @@ A folder is open in one process at a time.
 """
 
 import contextlib
+import functools
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -27,6 +28,9 @@ from hrl_jax.services.memory import (
   semantics,
   wordings,
 )
+
+# Whole groups that need not be read again: examples of related criteria.
+_RECENT_GROUPS = 1024
 
 
 class Memory(contextlib.AbstractContextManager):
@@ -79,6 +83,7 @@ class Memory(contextlib.AbstractContextManager):
       )
     self._folder = pathlib.Path(folder)
     self._is_exact = search == "exact"
+    self._group = functools.lru_cache(_RECENT_GROUPS)(self._read_group)
     self._knobs = {"top_k": top_k, "floor": floor}
     self._seeds = [
       wordings.Wording(task, version)
@@ -142,6 +147,9 @@ class Memory(contextlib.AbstractContextManager):
     Raises:
       ValueError: if the log has no group there.
     """
+    return self._group(place)
+
+  def _read_group(self, place: history.Place) -> records.Group:
     record = self._log.read(place)
     if not isinstance(record, records.Group):
       raise ValueError(
@@ -199,6 +207,7 @@ class Memory(contextlib.AbstractContextManager):
         if isinstance(record, records.Update)
       ]
       undone = self._meaning.undo(updates)
+      self._group.cache_clear()
       try:
         self._index.undo(kept, self._meaning, undone)
         self._log.cut(kept)

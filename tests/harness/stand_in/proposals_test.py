@@ -172,30 +172,72 @@ def test_the_surest_suspicion_is_acted_on():
   assert _primary(case._replace(labels=tuple(labels))) == ()
 
 
-def test_saturated_criteria_count_for_less_or_go():
-  case = _relabelled(CASE, c2="agree", c5="saturated")
+def _generic(case, *numbers):
+  """The case with full criteria that boilerplate meets."""
+  labels = [
+    msgspec.structs.replace(
+      label,
+      name="saturated" if n in numbers else label.name,
+      is_generic=n in numbers,
+    )
+    for n, label in enumerate(case.labels, start=1)
+  ]
+  return case._replace(labels=tuple(labels))
+
+
+# No criterion is spurious or generic, and the task is not saturated.
+QUIET = _relabelled(_generic(CASE), c2="agree")._replace(is_saturated=False)
+
+
+def test_what_is_met_by_what_it_asks_for_keeps_its_weight():
+  full = _relabelled(QUIET, c3="saturated")
+  assert _proposal(full).rubric == ()
+
+
+def test_what_boilerplate_meets_is_tightened():
+  case = _generic(QUIET, 3)
+  assert _proposal(case, updates=(REWRITTEN,)).rubric == (
+    records.Rewrite(C3[0], "names pores"),
+  )
   # c3 has the least weight already; c5 is an anchor.
-  assert _proposal(case).rubric == (
+  case = _generic(QUIET, 3, 5)
+  assert _proposal(case, pool=()).rubric == (
     records.Delete(C3[0]),
     records.Reweight(C5[0], 1.0),
   )
-  case = _reviewed(case, 5, raw=1.0)
-  assert _proposal(case).rubric == (records.Delete(C3[0]),)
+  assert _proposal(case, writes=False) == _proposal(case, pool=())
 
 
 def test_two_secondary_operations_at_most_and_none_on_penalties():
-  names = {f"c{n}": "saturated" for n in (1, 4, 5, 7)}
-  case = _relabelled(CASE, c2="agree", c6="agree", **names)
-  assert _proposal(case).rubric == (
+  case = _generic(QUIET, 1, 3, 4, 5, 7)
+  assert _proposal(case, pool=()).rubric == (
     records.Reweight(C1[0], 1.0),
     records.Delete(C3[0]),
   )
-  penalty = _reviewed(_relabelled(CASE, c2="agree"), 3, raw=-2.0)
+  penalty = _generic(_reviewed(QUIET, 3, raw=-2.0), 3)
   assert _proposal(penalty).rubric == ()
 
 
+def test_a_saturated_task_is_asked_something_new():
+  case = QUIET._replace(is_saturated=True, updates=(REWRITTEN,))
+  case = _relabelled(case, c3="saturated")
+  raws = sorted(v.raw for v in case.case.criteria if v.raw > 0)
+  weight = raws[(len(raws) - 1) // 2]
+  assert _proposal(case).rubric == (records.Create("names pores", weight),)
+  assert _proposal(case, pool=()).rubric == ()
+  assert _proposal(case, most=len(case.case.criteria)).rubric == ()
+
+
+def test_no_two_operations_say_the_same():
+  case = _generic(CASE, 3)._replace(updates=(REWRITTEN,))
+  assert _proposal(case).rubric == (
+    records.Rewrite(C2[0], "names pores"),
+    records.Rewrite(C3[0], "names a gas"),
+  )
+
+
 def test_blind_criteria_count_for_less_once_guidance_has_ended():
-  case = _relabelled(CASE, c2="agree", c3="agree")
+  case = _relabelled(QUIET, c3="agree")
   assert _proposal(case).rubric == ()
   assert _proposal(case, cap=0).rubric == (
     records.Reweight(C1[0], 1.0),

@@ -152,6 +152,37 @@ def test_what_came_after_a_checkpoint_never_was(tmp_path, search):
     assert things.everything(kept) == states[0]
 
 
+@pytest.mark.parametrize("cut_after", range(4))
+def test_groups_that_wait_for_the_index_are_in_histories(tmp_path, cut_after):
+  batches = [[things.group(f"t{n % 2}", step=n)] for n in range(4)]
+  with things.opened(tmp_path / "waiting") as kept:
+    lengths = [kept.length()]
+    for batch in batches:
+      kept.append(batch)
+      lengths.append(kept.length())
+    seen = [len(each.seen) for each in kept.histories(["t0", "t1", "t2"])]
+    assert seen == [2, 2, 0]
+    kept.cut(lengths[cut_after])
+    kept.append([things.update("t0")])
+    found = things.everything(kept)
+  with things.opened(tmp_path / "at_once") as kept:
+    kept.append([g for batch in batches[:cut_after] for g in batch])
+    kept.append([things.update("t0")])
+    assert things.everything(kept) == found
+  with things.opened(tmp_path / "waiting") as kept:
+    assert things.everything(kept) == found
+
+
+def test_a_place_that_was_cut_has_the_group_that_came_after(kept):
+  length = kept.length()
+  (place,) = kept.append([things.group("t0", text="one")])
+  assert kept.group(place).rollouts[0].text == "one"
+  kept.cut(length)
+  (again,) = kept.append([things.group("t0", text="two")])
+  assert again == place
+  assert kept.group(again).rollouts[0].text == "two"
+
+
 def test_a_criterion_made_again_after_a_cut_may_have_another_text(kept):
   length = kept.length()
   asked = retrieval.Query(("t0#9", 0), "t0", 1, "Second words.")
