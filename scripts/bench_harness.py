@@ -28,7 +28,7 @@ import numpy as np
 
 from hrl_jax import base
 from hrl_jax.core import task_sampling
-from hrl_jax.harness import commits, records, rubrics, stand_in, validity
+from hrl_jax.harness import changes, commits, rubrics, stand_in, validity
 from hrl_jax.harness import state as states
 from hrl_jax.methods import drawing
 from hrl_jax.methods.harnessrl import evolver, parts, views
@@ -124,7 +124,7 @@ def _milliseconds(run: Callable[[], object], repeats: int) -> float:
   return float(np.median(times[1:]))
 
 
-def _updates(bank: base.Bank, places: Sequence[int]) -> list[records.Update]:
+def _updates(bank: base.Bank, places: Sequence[int]) -> list[changes.Update]:
   """A step's accepted candidates, as many as the paper's."""
   made = []
   for interface, number in ACCEPTED.items():
@@ -132,11 +132,11 @@ def _updates(bank: base.Bank, places: Sequence[int]) -> list[records.Update]:
       task = bank.tasks[place]
       target = (f"{task.id}#0", 0)
       operation = {
-        "rubric": records.Rewrite(target[0], "Explains it in other words."),
-        "rollout": records.Add("criterion", (target,), "Explain it."),
-        "sampling": records.Lower(),
+        "rubric": changes.Rewrite(target[0], "Explains it in other words."),
+        "rollout": changes.Add("criterion", (target,), "Explain it."),
+        "sampling": changes.Lower(),
       }[interface]
-      candidate = records.Candidate(
+      candidate = changes.Candidate(
         id=f"0:{task.id}:{interface}:0",
         step=0,
         task=task.id,
@@ -151,9 +151,9 @@ def _updates(bank: base.Bank, places: Sequence[int]) -> list[records.Update]:
         rationale="",
         author="bench",
       )
-      measurement = records.Measurement("ok", "", after=0.5, delta=12.0)
-      decision = records.Decision(True, "within")
-      made.append(records.Update(candidate, measurement, decision))
+      measurement = changes.Measurement("ok", "", after=0.5, delta=12.0)
+      decision = changes.Decision(True, "within")
+      made.append(changes.Update(candidate, measurement, decision))
   return made
 
 

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from hrl_jax.harness import records, retrieval
+from hrl_jax.harness import changes, records, retrieval, terms
 from hrl_jax.services.memory import memory
 
 CRITERIA = 13
@@ -218,9 +218,9 @@ class World:
     """The id of a task."""
     return f"task-{task:06}"
 
-  def version(self, task: int, place: int, number: int) -> records.Version:
+  def version(self, task: int, place: int, number: int) -> terms.Version:
     """A criterion of a task."""
-    return records.Version(
+    return terms.Version(
       cid=f"{self.task(task)}#{place}",
       version=0,
       text=f"criterion {number}",
@@ -244,7 +244,7 @@ class World:
 
   def changed(
     self, queries: Sequence[retrieval.Query]
-  ) -> tuple[list[records.Update], list[retrieval.Query]]:
+  ) -> tuple[list[changes.Update], list[retrieval.Query]]:
     """Makes 600 criteria, some of them in place of some queries' criteria."""
     rewritten = np.linspace(
       0, len(queries) - 1, int(REWRITTEN * len(queries))
@@ -259,7 +259,7 @@ class World:
         cid, version, task, sign = f"new#{index}", 0, self.task(index), 1
       else:
         cid, version, task, sign = old.target[0], 1, old.task, old.sign
-      made = records.Version(cid, version, f"criterion {number}", sign, "seed")
+      made = terms.Version(cid, version, f"criterion {number}", sign, "seed")
       updates.append(_update(index, task, made, old))
       if old is not None:
         new[rewritten[index]] = retrieval.Query(
@@ -301,9 +301,9 @@ class World:
 
 
 def _update(
-  index: int, task: str, made: records.Version, old: retrieval.Query | None
-) -> records.Update:
-  candidate = records.Candidate(
+  index: int, task: str, made: terms.Version, old: retrieval.Query | None
+) -> changes.Update:
+  candidate = changes.Candidate(
     id=f"candidate {index}",
     step=0,
     task=task,
@@ -318,10 +318,10 @@ def _update(
     rationale="",
     author="rules",
   )
-  return records.Update(
+  return changes.Update(
     candidate,
-    records.Measurement("ok", ""),
-    records.Decision(True, "accepted"),
+    changes.Measurement("ok", ""),
+    changes.Decision(True, "accepted"),
     made=(made,),
     retired=() if old is None else (old.target,),
   )

@@ -17,7 +17,7 @@ from hrl_jax import base
 from hrl_jax.data import bank as banks
 from hrl_jax.data import package_files
 from hrl_jax.evaluation import trace
-from hrl_jax.harness import history, records
+from hrl_jax.harness import changes, history, records
 from hrl_jax.services import checkers
 from hrl_jax.services.memory import log
 
@@ -70,7 +70,7 @@ def _list(found: list[records.Record]) -> None:
   accepted = collections.Counter(
     record.candidate.task
     for record in found
-    if isinstance(record, records.Update) and record.decision.is_accepted
+    if isinstance(record, changes.Update) and record.decision.is_accepted
   )
   drawn = collections.Counter(
     history.task_of(record)

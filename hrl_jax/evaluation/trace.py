@@ -7,7 +7,7 @@ from typing import NamedTuple
 import matplotlib.figure
 
 from hrl_jax import base
-from hrl_jax.harness import commits, history, records, rubrics
+from hrl_jax.harness import changes, commits, history, records, rubrics
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import telling
 
@@ -123,7 +123,7 @@ def plot(found: Sequence[Moment], task: str, path: pathlib.Path) -> None:
 
 
 def _step(record: records.Record) -> int:
-  if isinstance(record, records.Update):
+  if isinstance(record, changes.Update):
     return record.candidate.step
   return record.step
 
@@ -159,7 +159,7 @@ def _moment(
     accepted=tuple(
       each.candidate.interface
       for each in happened
-      if isinstance(each, records.Update) and each.decision.is_accepted
+      if isinstance(each, changes.Update) and each.decision.is_accepted
     ),
     level=after.level,
     fields=tuple(after.fields),
@@ -182,11 +182,11 @@ def _told(record: records.Record) -> Iterator[str]:
       yield f"drawn{f' with {mounted}' if mounted else ''}: {counts}"
     case records.Labels():
       yield from _labels(record)
-    case records.Update():
+    case changes.Update():
       yield from _update(record)
-    case records.Removal():
+    case changes.Removal():
       yield f"<{record.field}> is gone ({record.code})"
-    case records.Outcome():
+    case changes.Outcome():
       delta = record.points_delta
       effect = "unknown" if delta is None else f"{delta:+.1f} points"
       yield f"{record.candidate} by draw {record.draw} after it: {effect}"
@@ -211,7 +211,7 @@ def _labels(record: records.Labels) -> Iterator[str]:
     yield f"the task is saturated: mass {record.mass:.2f}"
 
 
-def _update(record: records.Update) -> Iterator[str]:
+def _update(record: changes.Update) -> Iterator[str]:
   decision = record.decision
   band = [
     "" if bound is None else f"{bound:.1f}"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hrl_jax.harness import cases, history, quotes, records
+from hrl_jax.harness import cases, history, quotes, records, terms
 
 
 class Knobs(NamedTuple):
@@ -45,7 +45,7 @@ class Standing(NamedTuple):
     valid: rollouts that count.
   """
 
-  target: records.Target
+  target: terms.Target
   reached: float
   valid: int
 
@@ -188,7 +188,7 @@ def _label(
   standing: Standing, before: history.History, knobs: Knobs
 ) -> records.Label:
   name, reason, evidence = _rule(standing, before, knobs)
-  route: records.Interface | None = "rollout" if name == "blind" else None
+  route: terms.Interface | None = "rollout" if name == "blind" else None
   persistence = _persistence(standing.target, name, before)
   return records.Label(
     target=standing.target,
@@ -206,7 +206,7 @@ def _label(
 
 def _rule(
   standing: Standing, before: history.History, knobs: Knobs
-) -> tuple[records.LabelName, str, tuple[str, ...]]:
+) -> tuple[terms.LabelName, str, tuple[str, ...]]:
   """Label, reason and the records behind it, by rules 1 and 2 of H-62."""
   if not knobs.has_history:
     return _rule_of_group(standing)
@@ -246,7 +246,7 @@ def _rule(
 
 def _rule_of_group(
   standing: Standing,
-) -> tuple[records.LabelName, str, tuple[str, ...]]:
+) -> tuple[terms.LabelName, str, tuple[str, ...]]:
   """The rules where nothing is known but the group."""
   if standing.reached == 0:
     return "blind", "never_met", ()
@@ -271,10 +271,10 @@ def _spurious(
 
 
 def _persistence(
-  target: records.Target, name: records.LabelName, before: history.History
+  target: terms.Target, name: terms.LabelName, before: history.History
 ) -> int:
   """Draws in a row, this one included, with this label at this version."""
-  by_step: dict[int, list[records.LabelName | None]] = {}
+  by_step: dict[int, list[terms.LabelName | None]] = {}
   for seen in before.draws():
     if seen.is_thin:
       continue  # It says nothing, and was given no label.

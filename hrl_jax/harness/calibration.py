@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float64, Key
 
 from hrl_jax.core import rewards
-from hrl_jax.harness import records
+from hrl_jax.harness import records, terms
 
 _RESAMPLES = 10_000
 _PASSED = 0.5
@@ -214,7 +214,7 @@ def anchors(
 
 
 def _band(
-  name: records.Interface,
+  name: terms.Interface,
   differences_P: Float64[np.ndarray, " P"],
   ranges_N: Float64[np.ndarray, " N"],
   key: Key[Array, ""],

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from hrl_jax import base
-from hrl_jax.harness import records
+from hrl_jax.harness import changes, records, terms
 
 HackPattern = Literal[
   "superficial_compliance",
@@ -43,13 +43,13 @@ class CriterionView(NamedTuple):
     reason: of the label.
   """
 
-  target: records.Target
+  target: terms.Target
   text: str
   points: float
   raw: float
   is_anchor: bool
   met: tuple[bool | None, ...]
-  label: records.LabelName
+  label: terms.LabelName
   reason: str
 
 
@@ -68,12 +68,12 @@ class RelatedView(NamedTuple):
     updates: one line for each change of it, with its measurement.
   """
 
-  to: records.Target
-  target: records.Target
+  to: terms.Target
+  target: terms.Target
   text: str
   similarity: float
   passes: tuple[int, int]
-  labels: tuple[records.LabelName, ...]
+  labels: tuple[terms.LabelName, ...]
   positive: str | None
   negative: str | None
   updates: tuple[str, ...]
@@ -126,7 +126,7 @@ class Suspicion(NamedTuple):
     confidence: in [0, 1].
   """
 
-  target: records.Target
+  target: terms.Target
   pattern: HackPattern
   quotes: tuple[records.Quote, ...]
   confidence: float
@@ -142,7 +142,7 @@ class Attribution(NamedTuple):
   """
 
   suspicions: tuple[Suspicion, ...] = ()
-  generic: tuple[tuple[records.Target, tuple[records.Quote, ...]], ...] = ()
+  generic: tuple[tuple[terms.Target, tuple[records.Quote, ...]], ...] = ()
   problems: tuple[str, ...] = ()
 
 
@@ -154,7 +154,7 @@ class Wording(NamedTuple):
     problems: as above.
   """
 
-  phrases: Mapping[records.Target, str]
+  phrases: Mapping[terms.Target, str]
   problems: tuple[str, ...] = ()
 
 
@@ -167,7 +167,7 @@ class Donation(NamedTuple):
     about: one line about the task that it answers, None if it is this one.
   """
 
-  donor: records.Donor
+  donor: terms.Donor
   text: str
   about: str | None
 
@@ -175,9 +175,9 @@ class Donation(NamedTuple):
 class Rejection(NamedTuple):
   """A candidate of the first round that was not accepted (H-74)."""
 
-  candidate: records.Candidate
-  measurement: records.Measurement
-  decision: records.Decision
+  candidate: changes.Candidate
+  measurement: changes.Measurement
+  decision: changes.Decision
 
 
 class ProposalCase(NamedTuple):
@@ -206,16 +206,16 @@ class ProposalCase(NamedTuple):
   labels: tuple[records.Label, ...]
   is_saturated: bool
   level: int
-  fields: Mapping[records.FieldKind, records.Field]
+  fields: Mapping[terms.FieldKind, terms.Field]
   cap: int
-  donations: Mapping[records.Target, tuple[Donation, ...]]
-  archive: tuple[records.Version, ...]
-  interfaces: tuple[records.Interface, ...]
+  donations: Mapping[terms.Target, tuple[Donation, ...]]
+  archive: tuple[terms.Version, ...]
+  interfaces: tuple[terms.Interface, ...]
   lowest: float
   highest: float
   most: int
   writes: bool
-  updates: tuple[records.Update, ...] = ()
+  updates: tuple[changes.Update, ...] = ()
   rejections: tuple[Rejection, ...] = ()
   pool: tuple[str, ...] = ()
 
@@ -235,9 +235,9 @@ class Proposal(NamedTuple):
     problems: what it said that could not be read, and why.
   """
 
-  sampling: tuple[records.Lower, ...] = ()
-  rollout: tuple[records.Add | records.Drop, ...] = ()
-  rubric: tuple[records.RubricOperation, ...] = ()
+  sampling: tuple[changes.Lower, ...] = ()
+  rollout: tuple[changes.Add | changes.Drop, ...] = ()
+  rubric: tuple[changes.RubricOperation, ...] = ()
   evidence: tuple[str, ...] = ()
   rationale: str = ""
   problems: tuple[str, ...] = ()
@@ -258,7 +258,7 @@ class Roles(Protocol):
     ...
 
   def check_wording(
-    self, cases: Sequence[tuple[Case, Sequence[records.Target]]]
+    self, cases: Sequence[tuple[Case, Sequence[terms.Target]]]
   ) -> Sequence[Wording]:
     """The phrases that let a surface form pass."""
     ...

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from hrl_jax import base
-from hrl_jax.harness import operations, records, rubrics
+from hrl_jax.harness import changes, operations, records, rubrics, terms
 from hrl_jax.harness import state as states
 
 
@@ -26,7 +26,7 @@ def commit(
     log: in its order, which is that of the interfaces within a task: rubric,
       rollout, sampling, removals (H-88).
   """
-  changing = [record for record in log if changes(record)]
+  changing = [record for record in log if is_change(record)]
   if not changing:
     return state
   draft, places = _Draft(state), state.places
@@ -34,10 +34,10 @@ def commit(
     match record:
       case records.Calibration():
         draft.calibrate(record)
-      case records.Removal():
-        gone = (records.Drop(record.field),)
+      case changes.Removal():
+        gone = (changes.Drop(record.field),)
         draft.mount(places[record.task], gone, record.step)
-      case records.Update():
+      case changes.Update():
         candidate = record.candidate
         place, step = places[candidate.task], candidate.step
         if candidate.interface == "sampling":
@@ -56,41 +56,41 @@ def replay(
   return commit(states.init(bank), log)
 
 
-def changes(record: records.Record) -> bool:
+def is_change(record: records.Record) -> bool:
   """Whether a record changes the harness."""
   match record:
-    case records.Update():
+    case changes.Update():
       return record.decision.is_accepted
-    case records.Removal() | records.Calibration():
+    case changes.Removal() | records.Calibration():
       return True
   return False
 
 
 def mounted(
-  fields: Mapping[records.FieldKind, records.Field],
-  proposed: Iterable[records.Add | records.Drop],
+  fields: Mapping[terms.FieldKind, terms.Field],
+  proposed: Iterable[changes.Add | changes.Drop],
   *,
   step: int,
-) -> dict[records.FieldKind, records.Field]:
+) -> dict[terms.FieldKind, terms.Field]:
   """The fields after operations on guidance, withdrawals first."""
   after = dict(fields)
   proposed = tuple(proposed)
   for operation in proposed:
-    if isinstance(operation, records.Drop):
+    if isinstance(operation, changes.Drop):
       del after[operation.field]
   for operation in proposed:
-    if isinstance(operation, records.Add):
-      after[operation.field] = records.Field(
+    if isinstance(operation, changes.Add):
+      after[operation.field] = terms.Field(
         kind=operation.field,
         targets=operation.targets,
         text=operation.text,
         donors=operation.donors,
         step=step,
       )
-  return {kind: after[kind] for kind in records.FIELD_KINDS if kind in after}
+  return {kind: after[kind] for kind in terms.FIELD_KINDS if kind in after}
 
 
-def orphans(after: states.TaskHarness) -> tuple[records.FieldKind, ...]:
+def orphans(after: states.TaskHarness) -> tuple[terms.FieldKind, ...]:
   """Mounted fields of which a target is no longer in the rubric (H-88)."""
   active = {entry.version.target for entry in after.rubric.entries}
   return tuple(
@@ -102,7 +102,7 @@ def orphans(after: states.TaskHarness) -> tuple[records.FieldKind, ...]:
 
 def over_cap(
   state: states.HarnessState, cap: int
-) -> tuple[tuple[int, records.FieldKind], ...]:
+) -> tuple[tuple[int, terms.FieldKind], ...]:
   """Places and fields that a cap takes away, the oldest mounted first (H-39).
 
   Of fields as old the one with the highest index goes.
@@ -113,7 +113,7 @@ def over_cap(
     fields = states.fields(state, place)
     oldest = sorted(
       fields,
-      key=lambda kind: (fields[kind].step, -records.FIELD_KINDS.index(kind)),
+      key=lambda kind: (fields[kind].step, -terms.FIELD_KINDS.index(kind)),
     )
     result += [(place, kind) for kind in oldest[: len(fields) - cap]]
   return tuple(result)
@@ -140,11 +140,11 @@ class _Draft:
     self._state.mass_N[place] = mass
 
   def mount(
-    self, place: int, proposed: Iterable[records.Operation], step: int
+    self, place: int, proposed: Iterable[changes.Operation], step: int
   ) -> None:
     before = states.fields(self._state, place)
     now = mounted(before, proposed, step=step)
-    for column, kind in enumerate(records.FIELD_KINDS):
+    for column, kind in enumerate(terms.FIELD_KINDS):
       if now.get(kind) is before.get(kind):
         continue
       index = states.NONE
@@ -155,7 +155,7 @@ class _Draft:
       self._state.field_N3[place, column] = index
 
   def rewrite(
-    self, place: int, proposed: Iterable[records.Operation], step: int
+    self, place: int, proposed: Iterable[changes.Operation], step: int
   ) -> None:
     before = states.rubric(self._state, place)
     indices = self._state.criterion_NC[place].tolist()
@@ -198,7 +198,7 @@ class _Draft:
     self,
     place: int,
     now: rubrics.TaskRubric,
-    known: Mapping[records.Target, int],
+    known: Mapping[terms.Target, int],
   ) -> None:
     state, used = self._state, len(now.entries)
     state.rubric_version_N[place] = now.version

@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from hrl_jax.harness import history, records
+from hrl_jax.harness import changes, history
 
 
 class Knobs(NamedTuple):
@@ -60,9 +60,9 @@ class _Band(NamedTuple):
 
 
 _OPERATIONS = {
-  "sampling": records.Lower,
-  "rollout": records.Add | records.Drop,
-  "rubric": records.RubricOperation,
+  "sampling": changes.Lower,
+  "rollout": changes.Add | changes.Drop,
+  "rubric": changes.RubricOperation,
 }
 
 
@@ -118,13 +118,13 @@ def delta_points(
 
 
 def decide(
-  candidate: records.Candidate,
-  measurement: records.Measurement,
+  candidate: changes.Candidate,
+  measurement: changes.Measurement,
   bands_22: Float64[np.ndarray, "2 2"],
   knobs: Knobs,
   *,
   weights: Mapping[str, float] | None = None,
-) -> records.Decision:
+) -> changes.Decision:
   """Accepts or rejects a candidate by its measured effect.
 
   Args:
@@ -150,13 +150,13 @@ def decide(
     return _rejected("unmeasured:delta")
   if candidate.interface == "rubric":
     return _rubric(candidate, measurement, rubric, knobs, weights)
-  if all(isinstance(each, records.Drop) for each in candidate.operations):
+  if all(isinstance(each, changes.Drop) for each in candidate.operations):
     return _withdrawal(measurement, rollout, knobs)
   return _within(measurement.delta, rollout.lower, rollout.upper)
 
 
 def intent(
-  operations: Sequence[records.Operation],
+  operations: Sequence[changes.Operation],
   weights: Mapping[str, float] | None = None,
 ) -> Literal[-1, 0, 1]:
   """Which way rubric operations mean to move the mean of a group (H-84).
@@ -178,14 +178,14 @@ def intent(
 
 
 def _way(
-  operation: records.Operation, weights: Mapping[str, float]
+  operation: changes.Operation, weights: Mapping[str, float]
 ) -> Literal[-1, 0, 1]:
   match operation:
-    case records.Create() | records.Rewrite() | records.Split():
+    case changes.Create() | changes.Rewrite() | changes.Split():
       return -1
-    case records.Delete():
+    case changes.Delete():
       return 1
-    case records.Reweight(cid=cid, weight=weight) if weight < 0:
+    case changes.Reweight(cid=cid, weight=weight) if weight < 0:
       if cid not in weights:
         raise ValueError(
           f"The penalty {cid} is reweighted to {weight}, but its weight before "
@@ -196,15 +196,15 @@ def _way(
   return 0
 
 
-def _sampling(measurement: records.Measurement) -> records.Decision:
+def _sampling(measurement: changes.Measurement) -> changes.Decision:
   if _is_missing(measurement.after):
     return _rejected("unmeasured:mass")
-  return records.Decision(is_accepted=True, code="measured")
+  return changes.Decision(is_accepted=True, code="measured")
 
 
 def _withdrawal(
-  measurement: records.Measurement, band: _Band, knobs: Knobs
-) -> records.Decision:
+  measurement: changes.Measurement, band: _Band, knobs: Knobs
+) -> changes.Decision:
   lower = -band.lower
   upper = band.lower if knobs.drop_upper_bound else None
   decision = _within(measurement.delta, lower, upper)
@@ -218,12 +218,12 @@ def _withdrawal(
 
 
 def _rubric(
-  candidate: records.Candidate,
-  measurement: records.Measurement,
+  candidate: changes.Candidate,
+  measurement: changes.Measurement,
   band: _Band,
   knobs: Knobs,
   weights: Mapping[str, float] | None,
-) -> records.Decision:
+) -> changes.Decision:
   if not candidate.is_primary and not knobs.secondary_lower_bound:
     return _within(abs(measurement.delta), None, band.upper)
   way = 0
@@ -235,20 +235,20 @@ def _rubric(
 
 def _within(
   effect: float, lower: float | None, upper: float | None
-) -> records.Decision:
+) -> changes.Decision:
   if lower is not None and effect < lower:
     return _rejected("below", lower, upper)
   if upper is not None and effect > upper:
     return _rejected("above", lower, upper)
-  return records.Decision(
+  return changes.Decision(
     is_accepted=True, code="within", lower=lower, upper=upper
   )
 
 
 def _rejected(
   code: str, lower: float | None = None, upper: float | None = None
-) -> records.Decision:
-  return records.Decision(
+) -> changes.Decision:
+  return changes.Decision(
     is_accepted=False, code=code, lower=lower, upper=upper
   )
 
@@ -258,7 +258,7 @@ def _is_missing(number: float | None) -> bool:
 
 
 def _check(
-  candidate: records.Candidate, bands_22: Float64[np.ndarray, "2 2"]
+  candidate: changes.Candidate, bands_22: Float64[np.ndarray, "2 2"]
 ) -> None:
   if np.isnan(bands_22).any():
     raise ValueError(

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hrl_jax import base
-from hrl_jax.harness import cases, history, records, retrieval
+from hrl_jax.harness import cases, history, records, retrieval, terms
 
 Read = Callable[[history.Place], records.Group]
 
@@ -33,9 +33,9 @@ class Wanted(NamedTuple):
     hits: criteria of other tasks that mean the same, nearest first.
   """
 
-  target: records.Target
+  target: terms.Target
   is_penalty: bool
-  earlier: tuple[tuple[records.Target, float], ...]
+  earlier: tuple[tuple[terms.Target, float], ...]
   hits: tuple[retrieval.Hit, ...]
 
 
@@ -69,7 +69,7 @@ def donations(
 
 
 def of_group(
-  group: records.Group, target: records.Target, is_penalty: bool
+  group: records.Group, target: terms.Target, is_penalty: bool
 ) -> tuple[cases.Donation, ...]:
   """What a recorded group itself has to show: its best, then what fails."""
   index = group.criteria.index(target)
@@ -112,7 +112,7 @@ def summary(prompt: base.Conversation, limit: int = 120) -> str:
 
 def _met(
   wanted: Wanted,
-  target: records.Target,
+  target: terms.Target,
   known: history.History,
   read: Read,
   similarity: float | None,
@@ -140,11 +140,11 @@ def _donation(
   group: records.Group,
   place: int,
   sign: str,
-  target: records.Target,
+  target: terms.Target,
   similarity: float | None,
   about: str | None,
 ) -> cases.Donation:
-  donor = records.Donor(
+  donor = terms.Donor(
     group=group.id,
     rollout=place,
     sign=sign,

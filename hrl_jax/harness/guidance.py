@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from hrl_jax import base
-from hrl_jax.harness import records
+from hrl_jax.harness import terms
 
 MOST_TARGETS = 3
 """Criteria that one field may be about (H-71)."""
@@ -15,7 +15,7 @@ CLOSING = "Use what stands between the tags and do not mention it."
 
 
 def render(
-  prompt: base.Conversation, texts: Mapping[records.FieldKind, str]
+  prompt: base.Conversation, texts: Mapping[terms.FieldKind, str]
 ) -> base.Conversation:
   """Mounts fields after the last user turn of a task.
 
@@ -31,7 +31,7 @@ def render(
   """
   parts = [
     f"<{kind}>\n{texts[kind]}\n</{kind}>"
-    for kind in records.FIELD_KINDS
+    for kind in terms.FIELD_KINDS
     if kind in texts
   ]
   if not parts:

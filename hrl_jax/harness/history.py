@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hrl_jax.harness import records
+from hrl_jax.harness import changes, records, terms
 
 
 class Place(NamedTuple):
@@ -30,10 +30,10 @@ class Tally(msgspec.Struct, frozen=True):
     label: at that draw, None where it was not labelled.
   """
 
-  target: records.Target
+  target: terms.Target
   reached: float
   unguided: float
-  label: records.LabelName | None = None
+  label: terms.LabelName | None = None
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class Seen(msgspec.Struct, frozen=True):
   mass: float | None
   points: float | None
   range_points: float | None
-  mounted: tuple[records.FieldKind, ...]
+  mounted: tuple[terms.FieldKind, ...]
   tallies: tuple[Tally, ...]
 
 
@@ -80,9 +80,9 @@ class History(msgspec.Struct, frozen=True):
 
   task: str
   seen: tuple[Seen, ...] = ()
-  updates: tuple[records.Update, ...] = ()
-  removals: tuple[records.Removal, ...] = ()
-  outcomes: tuple[records.Outcome, ...] = ()
+  updates: tuple[changes.Update, ...] = ()
+  removals: tuple[changes.Removal, ...] = ()
+  outcomes: tuple[changes.Outcome, ...] = ()
   labelled: tuple[int, ...] = ()
 
   def draws(self) -> tuple[Seen, ...]:
@@ -108,13 +108,13 @@ def extend(history: History, record: records.Record, place: Place) -> History:
       return msgspec.structs.replace(history, seen=seen)
     case records.Labels():
       return _labelled(history, record)
-    case records.Update():
+    case changes.Update():
       updates = (*history.updates, record)
       return msgspec.structs.replace(history, updates=updates)
-    case records.Removal():
+    case changes.Removal():
       removals = (*history.removals, record)
       return msgspec.structs.replace(history, removals=removals)
-    case records.Outcome():
+    case changes.Outcome():
       outcomes = (*history.outcomes, record)
       return msgspec.structs.replace(history, outcomes=outcomes)
   raise ValueError(f"A {type(record).__name__} is of no task.")
@@ -123,7 +123,7 @@ def extend(history: History, record: records.Record, place: Place) -> History:
 def task_of(record: records.Record) -> str | None:
   """The task that a record is about, None if it is about all of them."""
   match record:
-    case records.Update():
+    case changes.Update():
       return record.candidate.task
     case records.Header() | records.Calibration():
       return None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from hrl_jax import base
-from hrl_jax.harness import commits, guidance, records, validity
+from hrl_jax.harness import changes, commits, guidance, terms, validity
 
 
 class Room(NamedTuple):
@@ -26,11 +26,11 @@ class Room(NamedTuple):
 
 
 def problem(
-  fields: Mapping[records.FieldKind, records.Field],
-  proposed: Sequence[records.Add | records.Drop],
+  fields: Mapping[terms.FieldKind, terms.Field],
+  proposed: Sequence[changes.Add | changes.Drop],
   *,
   prompt: base.Conversation,
-  active: Collection[records.Target],
+  active: Collection[terms.Target],
   room: Room,
 ) -> validity.Problem | None:
   """The first thing that is wrong with operations, None if they may be applied.
@@ -48,8 +48,8 @@ def problem(
     active: criteria of the rubric.
     room: limits.
   """
-  drops = [each.field for each in proposed if isinstance(each, records.Drop)]
-  adds = [each for each in proposed if isinstance(each, records.Add)]
+  drops = [each.field for each in proposed if isinstance(each, changes.Drop)]
+  adds = [each for each in proposed if isinstance(each, changes.Add)]
   added = [each.field for each in adds]
   for kinds in (drops, added):
     for kind in kinds:
@@ -76,7 +76,7 @@ def problem(
 
 
 def _problem_of_add(
-  add: records.Add, active: Collection[records.Target]
+  add: changes.Add, active: Collection[terms.Target]
 ) -> validity.Problem | None:
   if not add.targets:
     return validity.Problem("unknown", f"<{add.field}> has no target")
@@ -102,7 +102,7 @@ def _problem_of_add(
 
 def _length_problem(
   prompt: base.Conversation,
-  after: Mapping[records.FieldKind, records.Field],
+  after: Mapping[terms.FieldKind, terms.Field],
   room: Room,
 ) -> validity.Problem | None:
   tokens = sum(room.count_text(field.text) for field in after.values())

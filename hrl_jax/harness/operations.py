@@ -7,7 +7,7 @@ has said that they may be.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hrl_jax.harness import records, rubrics
+from hrl_jax.harness import changes, rubrics, terms
 
 
 class Change(NamedTuple):
@@ -20,13 +20,13 @@ class Change(NamedTuple):
   """
 
   rubric: rubrics.TaskRubric
-  made: tuple[records.Version, ...]
-  retired: tuple[records.Target, ...]
+  made: tuple[terms.Version, ...]
+  retired: tuple[terms.Target, ...]
 
 
 def apply(
   rubric: rubrics.TaskRubric,
-  operations: Sequence[records.RubricOperation],
+  operations: Sequence[changes.RubricOperation],
   *,
   step: int,
 ) -> Change:
@@ -44,7 +44,7 @@ def apply(
     places = [i for i, e in enumerate(entries) if e.version.cid in gone]
     old = [entries[place] for place in places]
     new = list(_replacements(rubric, operation, old, lineages, step))
-    if isinstance(operation, records.Rewrite | records.Reweight):
+    if isinstance(operation, changes.Rewrite | changes.Reweight):
       entries[places[0]] = new[0]
       continue
     lineages += len(new)
@@ -62,29 +62,29 @@ def apply(
   )
 
 
-def touches(operation: records.RubricOperation) -> tuple[str, ...]:
+def touches(operation: changes.RubricOperation) -> tuple[str, ...]:
   """The lineages of a rubric that an operation names."""
   match operation:
-    case records.Create():
+    case changes.Create():
       return ()
-    case records.Merge():
+    case changes.Merge():
       return operation.cids
   return (operation.cid,)
 
 
-def texts(operation: records.RubricOperation) -> tuple[str, ...]:
+def texts(operation: changes.RubricOperation) -> tuple[str, ...]:
   """The wordings that an operation brings."""
   match operation:
-    case records.Create() | records.Rewrite() | records.Merge():
+    case changes.Create() | changes.Rewrite() | changes.Merge():
       return (operation.text,)
-    case records.Split():
+    case changes.Split():
       return operation.texts
   return ()
 
 
 def _replacements(
   rubric: rubrics.TaskRubric,
-  operation: records.RubricOperation,
+  operation: changes.RubricOperation,
   old: Sequence[rubrics.Entry],
   lineages: int,
   step: int,
@@ -92,10 +92,10 @@ def _replacements(
   """What stands in a rubric for the criteria that an operation names."""
   parents = touches(operation)
   match operation:
-    case records.Rewrite():
+    case changes.Rewrite():
       version = old[0].version
       yield old[0]._replace(
-        version=records.Version(
+        version=terms.Version(
           cid=version.cid,
           version=version.version + 1,
           text=operation.text,
@@ -106,26 +106,26 @@ def _replacements(
         )
       )
       return
-    case records.Reweight():
+    case changes.Reweight():
       yield old[0]._replace(raw=operation.weight)
       return
-    case records.Delete():
+    case changes.Delete():
       return
-    case records.Create():
+    case changes.Create():
       parents = (operation.restores,) if operation.restores else ()
       origin = "restore" if operation.restores else "create"
       raws = (operation.weight,)
-    case records.Merge():
+    case changes.Merge():
       origin = "merge"
       total = sum(entry.raw for entry in old)
       size = min(max(abs(total), rubric.lowest), rubric.highest)
       raws = (size if total > 0 else -size,)
-    case records.Split():
+    case changes.Split():
       origin = "split"
       raws = split_weights(operation, old[0].raw)
   for index, (text, raw) in enumerate(zip(texts(operation), raws, strict=True)):
     yield rubrics.Entry(
-      records.Version(
+      terms.Version(
         cid=f"{rubric.task}#{lineages + index}",
         version=0,
         text=text,
@@ -138,7 +138,7 @@ def _replacements(
     )
 
 
-def split_weights(operation: records.Split, raw: float) -> tuple[float, ...]:
+def split_weights(operation: changes.Split, raw: float) -> tuple[float, ...]:
   """The parts' weights: those it names, or equal shares of the old one."""
   if operation.weights is not None:
     return operation.weights

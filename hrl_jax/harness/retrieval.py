@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from hrl_jax.harness import history, records
+from hrl_jax.harness import history, records, terms
 
 
 class Query(NamedTuple):
@@ -16,7 +16,7 @@ class Query(NamedTuple):
     text: the statement.
   """
 
-  target: records.Target
+  target: terms.Target
   task: str
   sign: int
   text: str
@@ -32,7 +32,7 @@ class Hit(NamedTuple):
     similarity: cosine to the query's.
   """
 
-  target: records.Target
+  target: terms.Target
   task: str
   text: str
   similarity: float

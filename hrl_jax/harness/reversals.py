@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hrl_jax.harness import operations, records, rubrics
+from hrl_jax.harness import changes, operations, rubrics, terms
 
 _DRAWS = 2
 
@@ -38,7 +38,7 @@ class Story(NamedTuple):
   """
 
   seed: rubrics.TaskRubric
-  updates: Sequence[records.Update]
+  updates: Sequence[changes.Update]
   draws: Sequence[int]
 
 
@@ -80,7 +80,7 @@ class _Done(NamedTuple):
 
   candidate: str
   step: int
-  operation: records.RubricOperation
+  operation: changes.RubricOperation
   old: tuple[rubrics.Entry, ...]
   made: tuple[str, ...]
 
@@ -122,7 +122,7 @@ def marks(
     latest = max(undone, key=lambda each: each.step, default=None)
     name = latest.candidate if latest else None
     result.append(Mark(update.candidate.id, step, name))
-    made: set[records.Target] = set()
+    made: set[terms.Target] = set()
     for operation in update.candidate.operations:
       change = operations.apply(rubric, (operation,), step=step)
       done.append(_carried_out(update.candidate, operation, rubric, change))
@@ -172,12 +172,12 @@ def reversal_rate(
   )
 
 
-def _counts(update: records.Update) -> bool:
+def _counts(update: changes.Update) -> bool:
   return update.decision.is_accepted and update.candidate.interface == "rubric"
 
 
 def _draws_before(
-  draws: Sequence[int], candidate: records.Candidate
+  draws: Sequence[int], candidate: changes.Candidate
 ) -> list[int]:
   if candidate.step not in draws:
     raise ValueError(
@@ -188,7 +188,7 @@ def _draws_before(
 
 
 def _undone(
-  operation: records.RubricOperation,
+  operation: changes.RubricOperation,
   recent: Sequence[_Done],
   rubric: rubrics.TaskRubric,
   wordings: dict[str, tuple[str, ...]],
@@ -196,23 +196,23 @@ def _undone(
 ) -> Iterator[_Done]:
   for earlier in recent:
     match operation, earlier.operation:
-      case records.Rewrite(cid=cid, text=text), records.Rewrite(cid=other):
+      case changes.Rewrite(cid=cid, text=text), changes.Rewrite(cid=other):
         is_undone = cid == other and any(
           same(text, wording) for wording in wordings[cid][:-1]
         )
-      case records.Delete(cid=cid), records.Create():
+      case changes.Delete(cid=cid), changes.Create():
         is_undone = cid in earlier.made
-      case records.Create(), records.Delete(cid=cid):
+      case changes.Create(), changes.Delete(cid=cid):
         is_undone = operation.restores == cid or same(
           operation.text, earlier.old[0].version.text
         )
-      case records.Reweight(cid=cid), records.Reweight(cid=other):
+      case changes.Reweight(cid=cid), changes.Reweight(cid=other):
         is_undone = cid == other and _returns(
           operation.weight, rubric.find(cid).raw, earlier
         )
-      case records.Split(cid=cid), records.Merge():
+      case changes.Split(cid=cid), changes.Merge():
         is_undone = cid in earlier.made
-      case records.Merge(cids=cids), records.Split():
+      case changes.Merge(cids=cids), changes.Split():
         is_undone = len(set(cids) & set(earlier.made)) > 1
       case _:
         is_undone = False
@@ -228,8 +228,8 @@ def _returns(weight: float, now: float, earlier: _Done) -> bool:
 
 
 def _carried_out(
-  candidate: records.Candidate,
-  operation: records.RubricOperation,
+  candidate: changes.Candidate,
+  operation: changes.RubricOperation,
   rubric: rubrics.TaskRubric,
   change: operations.Change,
 ) -> _Done:
@@ -243,7 +243,7 @@ def _carried_out(
   )
 
 
-def _check_made(update: records.Update, made: set[records.Target]) -> None:
+def _check_made(update: changes.Update, made: set[terms.Target]) -> None:
   logged = {version.target for version in update.made}
   if logged != made:
     raise ValueError(

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hrl_jax import base
-from hrl_jax.harness import records
+from hrl_jax.harness import terms
 
 
 class Entry(NamedTuple):
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
     is_anchor: whether its wording is fixed (H-44).
   """
 
-  version: records.Version
+  version: terms.Version
   raw: float
   is_anchor: bool = False
 
@@ -115,10 +115,10 @@ def positive_sums(entries: Sequence[Entry]) -> PositiveSums:
   )
 
 
-def seed_versions(task: base.Task) -> tuple[records.Version, ...]:
+def seed_versions(task: base.Task) -> tuple[terms.Version, ...]:
   """The wordings that a task starts with."""
   return tuple(
-    records.Version(
+    terms.Version(
       cid=f"{task.id}#{index}",
       version=0,
       text=criterion.text,

@@ -14,7 +14,7 @@ import numpy as np
 from flax import struct
 
 from hrl_jax import base
-from hrl_jax.harness import records, rubrics, tables
+from hrl_jax.harness import rubrics, tables, terms
 
 # Numbers of an empty place in the tables' index arrays.
 NONE = -1
@@ -58,8 +58,8 @@ class HarnessState:
   levels_4: np.ndarray
   bands_22: np.ndarray
   version: int
-  versions: tables.Table[records.Version] = struct.field(pytree_node=False)
-  fields: tables.Table[records.Field] = struct.field(pytree_node=False)
+  versions: tables.Table[terms.Version] = struct.field(pytree_node=False)
+  fields: tables.Table[terms.Field] = struct.field(pytree_node=False)
   bank: base.Bank = struct.field(pytree_node=False)
   places: Mapping[str, int] = struct.field(pytree_node=False)
 
@@ -76,7 +76,7 @@ class TaskHarness(NamedTuple):
 
   level: int
   mass: float
-  fields: Mapping[records.FieldKind, records.Field]
+  fields: Mapping[terms.FieldKind, terms.Field]
   rubric: rubrics.TaskRubric
 
 
@@ -130,12 +130,12 @@ def weights(state: HarnessState) -> np.ndarray:
 
 def fields(
   state: HarnessState, index: int
-) -> dict[records.FieldKind, records.Field]:
+) -> dict[terms.FieldKind, terms.Field]:
   """What is mounted on the task at this place in the bank, by kind."""
   return {
     kind: state.fields[place]
     for kind, place in zip(
-      records.FIELD_KINDS, state.field_N3[index].tolist(), strict=True
+      terms.FIELD_KINDS, state.field_N3[index].tolist(), strict=True
     )
     if place != NONE
   }
@@ -182,8 +182,8 @@ class Text(msgspec.Struct, frozen=True):
     fields: every field that was ever mounted.
   """
 
-  versions: tuple[records.Version, ...]
-  fields: tuple[records.Field, ...]
+  versions: tuple[terms.Version, ...]
+  fields: tuple[terms.Field, ...]
 
 
 def text(state: HarnessState) -> Text:

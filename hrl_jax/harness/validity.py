@@ -6,7 +6,7 @@ They are checked before anything is spent on measuring them.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from hrl_jax.harness import operations, records, rubrics
+from hrl_jax.harness import changes, operations, rubrics, terms
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 
@@ -43,10 +43,10 @@ class Problem(NamedTuple):
 
 def problem(
   rubric: rubrics.TaskRubric,
-  proposed: Sequence[records.RubricOperation],
+  proposed: Sequence[changes.RubricOperation],
   *,
   rubric_version: int,
-  archived: Mapping[str, records.Version],
+  archived: Mapping[str, terms.Version],
   limits: Limits,
 ) -> Problem | None:
   """The first thing that is wrong with operations, None if they may be applied.
@@ -89,8 +89,8 @@ def problem(
 
 def _problem_of_one(
   rubric: rubrics.TaskRubric,
-  operation: records.RubricOperation,
-  archived: Mapping[str, records.Version],
+  operation: changes.RubricOperation,
+  archived: Mapping[str, terms.Version],
 ) -> Problem | None:
   """What is wrong with an operation beside its texts."""
   old = []
@@ -98,33 +98,33 @@ def _problem_of_one(
     entry = rubric.find(cid)
     if entry is None:
       return Problem("unknown", f"the rubric has no criterion {cid!r}")
-    if entry.is_anchor and not isinstance(operation, records.Reweight):
+    if entry.is_anchor and not isinstance(operation, changes.Reweight):
       return Problem("anchor", f"{cid} is an anchor: it may only be reweighted")
     old.append(entry)
   match operation:
-    case records.Create(restores=str() as restored):
+    case changes.Create(restores=str() as restored):
       if restored not in archived:
         return Problem("unknown", f"{restored!r} is not in the archive")
       sign = float(archived[restored].sign)
       return _weight_problem(rubric, operation.weight, sign)
-    case records.Create():
+    case changes.Create():
       return _weight_problem(rubric, operation.weight, None)
-    case records.Rewrite(text=text) if text == old[0].version.text:
+    case changes.Rewrite(text=text) if text == old[0].version.text:
       return Problem("ineffective", f"{operation.cid} says that already")
-    case records.Reweight():
+    case changes.Reweight():
       return _weight_problem(rubric, operation.weight, old[0].raw)
-    case records.Merge():
+    case changes.Merge():
       if len(set(operation.cids)) < 2:
         return Problem("parts", "a merge takes at least two criteria")
       if len({entry.version.sign for entry in old}) > 1:
         return Problem("sign", "a merge takes criteria of one sign")
-    case records.Split():
+    case changes.Split():
       return _split_problem(rubric, operation, old[0].raw)
   return None
 
 
 def _split_problem(
-  rubric: rubrics.TaskRubric, operation: records.Split, raw: float
+  rubric: rubrics.TaskRubric, operation: changes.Split, raw: float
 ) -> Problem | None:
   count = len(operation.texts)
   if count < 2:
@@ -156,7 +156,7 @@ def _weight_problem(
 
 
 def _text_problem(
-  rubric: rubrics.TaskRubric, operation: records.RubricOperation, limits: Limits
+  rubric: rubrics.TaskRubric, operation: changes.RubricOperation, limits: Limits
 ) -> Problem | None:
   new = operations.texts(operation)
   if new and not limits.is_judged:
@@ -174,7 +174,7 @@ def _text_problem(
 
 def _problem_of_all(
   rubric: rubrics.TaskRubric,
-  proposed: Sequence[records.RubricOperation],
+  proposed: Sequence[changes.RubricOperation],
   limits: Limits,
 ) -> Problem | None:
   """What is wrong with the rubric that operations lead to."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from hrl_jax import base
-from hrl_jax.harness import guidance, records
+from hrl_jax.harness import guidance, terms
 from hrl_jax.lab import drafts, language, lexicon
 from hrl_jax.lab import world as worlds
 
@@ -56,10 +56,10 @@ def example(world: worlds.World, rng: np.random.Generator) -> Example:
   if rng.random() >= parameters.guided:
     return Example(prompt, drafts.written(world, asked, draft, rng))
   count = 1 + rng.choice(len(_FIELD_COUNTS), p=_FIELD_COUNTS)
-  kinds = rng.permutation(len(records.FIELD_KINDS))[:count]
-  texts: dict[records.FieldKind, str] = {}
+  kinds = rng.permutation(len(terms.FIELD_KINDS))[:count]
+  texts: dict[terms.FieldKind, str] = {}
   for place in sorted(kinds):
-    kind = records.FIELD_KINDS[place]
+    kind = terms.FIELD_KINDS[place]
     texts[kind], draft = _FIELDS[kind](world, asked, draft, rng)
   response = drafts.written(world, asked, draft, rng)
   return Example(guidance.render(prompt, texts), response)

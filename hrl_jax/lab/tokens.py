@@ -12,7 +12,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from hrl_jax import base
 from hrl_jax.data import tokenizer as tokenizers
-from hrl_jax.harness import guidance, records
+from hrl_jax.harness import guidance, terms
 from hrl_jax.lab import language, lexicon
 from hrl_jax.lab import world as worlds
 
@@ -77,7 +77,7 @@ def _guidance() -> tuple[str, ...]:
     guidance.reference("", "", other_task=other)
     for other in (worlds.EXPLAIN, None)
   ]
-  texts: dict[records.FieldKind, str] = {
+  texts: dict[terms.FieldKind, str] = {
     "criterion": f"{guidance.AVOID}:",
     "reference": " ".join(reference),
     "critique": guidance.critique([]),

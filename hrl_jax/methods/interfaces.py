@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hrl_jax import base
-from hrl_jax.harness import records, rubrics
+from hrl_jax.harness import rubrics, terms
 
 RuleState = Any
 Init = Callable[[base.Bank], RuleState]
@@ -29,7 +29,7 @@ class Prompts(NamedTuple):
 
   sampled_under: tuple[base.Conversation, ...]
   trained_under: tuple[base.Conversation, ...]
-  fields: Mapping[records.FieldKind, records.Field]
+  fields: Mapping[terms.FieldKind, terms.Field]
 
 
 class Sampling(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from hrl_jax import questions
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, terms
 from hrl_jax.harness.answers import attribution as attribution_answers
 from hrl_jax.harness.answers import proposal as proposal_answers
 from hrl_jax.harness.answers import wording as wording_answers
@@ -64,7 +64,7 @@ class LlmRoles:
     )
 
   def check_wording(
-    self, asked: Sequence[tuple[cases.Case, Sequence[records.Target]]]
+    self, asked: Sequence[tuple[cases.Case, Sequence[terms.Target]]]
   ) -> tuple[cases.Wording, ...]:
     """The phrases that let a surface form pass."""
     return self._answers(

@@ -14,7 +14,7 @@ import numpy as np
 from hrl_jax import base, train
 from hrl_jax import config as configs
 from hrl_jax.evaluation import in_domain, pairs
-from hrl_jax.harness import history, records, reversals, rubrics
+from hrl_jax.harness import changes, history, records, reversals, rubrics
 from hrl_jax.lab import quality
 from hrl_jax.lab import world as worlds
 from hrl_jax.services.memory import log as memory_log
@@ -159,7 +159,7 @@ def _reversals(setup: train.Setup) -> list[dict[str, int]]:
   stories = [
     reversals.Story(
       rubrics.seed(task),
-      [r for r in by_task[task.id] if isinstance(r, records.Update)],
+      [r for r in by_task[task.id] if isinstance(r, changes.Update)],
       [r.step for r in by_task[task.id] if _is_draw(r)],
     )
     for task in setup.bank.tasks

@@ -1,7 +1,7 @@
 import pytest
 
 from hrl_jax.evaluation import trace
-from hrl_jax.harness import records
+from hrl_jax.harness import changes, records
 from tests.methods.harnessrl import world
 
 
@@ -23,7 +23,7 @@ def test_every_draw_and_every_decision_of_a_task_is_told(run):
     steps = {r.step for r in of_task if isinstance(r, records.Group)}
     assert {moment.step for moment in found} >= steps
     text = "\n".join(trace.lines(found))
-    updates = [r for r in of_task if isinstance(r, records.Update)]
+    updates = [r for r in of_task if isinstance(r, changes.Update)]
     assert text.count(", round ") == len(updates)
     for label in {
       label.name
@@ -35,7 +35,7 @@ def test_every_draw_and_every_decision_of_a_task_is_told(run):
 
 
 def is_of(record, task):
-  if isinstance(record, records.Update):
+  if isinstance(record, changes.Update):
     return record.candidate.task == task
   return getattr(record, "task", None) == task
 
@@ -49,15 +49,20 @@ def test_the_story_ends_where_the_state_is(run):
 
 
 def test_a_rubric_change_is_told_as_a_diff(run):
-  accepted = [
-    r.candidate.task
-    for r in run.memory.log
-    if isinstance(r, records.Update)
-    and r.decision.is_accepted
-    and any(isinstance(o, records.Delete) for o in r.candidate.operations)
-  ]
-  text = "\n".join(trace.lines(moments(run, accepted[0])))
-  assert "- +1 Has s." in text
+  # What the world's stand-in does to the rubric of a task, in its first change.
+  update = next(
+    record
+    for record in run.memory.log
+    if isinstance(record, changes.Update)
+    and record.candidate.interface == "rubric"
+    and record.decision.is_accepted
+  )
+  assert [version.text for version in update.made] == ["Has e.", "Has f."]
+  (task,) = [t for t in run.tasks.tasks if t.id == update.candidate.task]
+  gone = task.rubric[0]
+  lines = list(trace.lines(moments(run, task.id)))
+  assert f"- +{gone.weight:g} {gone.text}" in "\n".join(lines)
+  assert sum(line.lstrip().startswith("+ +") for line in lines) == 2
 
 
 def test_the_story_is_drawn(run, tmp_path):

@@ -4,7 +4,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from hrl_jax.harness import commits, records, rubrics
+from hrl_jax.harness import changes, commits, records, rubrics, terms
 from hrl_jax.harness import state as states
 from tests.harness import drawn, makes
 
@@ -37,17 +37,17 @@ def _next(random, state, step):
       if proposed:
         return makes.update(*proposed, **about)
     case "lower" if task.level < 3:
-      return makes.update(records.Lower(), mass=random.random(), **about)
+      return makes.update(changes.Lower(), mass=random.random(), **about)
     case "drop" if mounted:
-      return makes.update(records.Drop(random.choice(mounted)), **about)
+      return makes.update(changes.Drop(random.choice(mounted)), **about)
     case "remove" if mounted:
       code = random.choice(["cap", "orphan"])
-      return records.Removal(step, name, random.choice(mounted), code)
+      return changes.Removal(step, name, random.choice(mounted), code)
     case "add":
-      kind = random.choice(records.FIELD_KINDS)
+      kind = random.choice(terms.FIELD_KINDS)
       target = random.choice(task.rubric.entries).version.target
-      add = records.Add(kind, (target,), f"do {step}")
-      drops = [records.Drop(kind)] if kind in mounted else []
+      add = changes.Add(kind, (target,), f"do {step}")
+      drops = [changes.Drop(kind)] if kind in mounted else []
       return makes.update(add, *drops, **about)
   return makes.group({makes.target(0): "10"}, task=name, step=step)
 

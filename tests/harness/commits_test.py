@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from hrl_jax.harness import commits, records, rubrics
+from hrl_jax.harness import changes, commits, records, rubrics, terms
 from hrl_jax.harness import state as states
 from tests.harness import makes
 
@@ -23,7 +23,7 @@ CALIBRATION = records.Calibration(
 )
 A0, A1, B0 = ("a#0", 0), ("a#1", 0), ("b#0", 0)
 
-Add, Drop = records.Add, records.Drop
+Add, Drop = changes.Add, changes.Drop
 
 
 def _arrays(state):
@@ -53,18 +53,18 @@ def test_nothing_accepted_is_the_same_state():
     records.Header("bank"),
     group,
     makes.labels(group, {A0: "saturated"}),
-    records.Outcome("c", "a", 3, 1, (), None, None),
-    makes.update(records.Delete("a#0"), task="a", is_accepted=False),
+    changes.Outcome("c", "a", 3, 1, (), None, None),
+    makes.update(changes.Delete("a#0"), task="a", is_accepted=False),
   ]
   assert commits.commit(state, log) is state
   assert commits.commit(state, ()) is state
-  assert not any(map(commits.changes, log))
+  assert not any(map(commits.is_change, log))
 
 
 def test_a_lower_level_remembers_its_mass():
-  before = _done(makes.update(records.Lower(), task="a", mass=0.5))
+  before = _done(makes.update(changes.Lower(), task="a", mass=0.5))
   state = commits.commit(
-    before, [makes.update(records.Lower(), task="a", mass=0.125)]
+    before, [makes.update(changes.Lower(), task="a", mass=0.125)]
   )
   np.testing.assert_array_equal(before.level_N, [1, 0])
   np.testing.assert_array_equal(before.mass_N, [0.5, np.nan])
@@ -75,10 +75,10 @@ def test_a_lower_level_remembers_its_mass():
 
 
 def test_a_field_is_mounted_at_its_step():
-  donor = records.Donor("g", 1, "positive", "b", B0, 0.9)
+  donor = terms.Donor("g", 1, "positive", "b", B0, 0.9)
   add = Add("reference", (A0, A1), "look", (donor,))
   state = _done(makes.update(add, task="a", step=5))
-  field = records.Field("reference", (A0, A1), "look", (donor,), 5)
+  field = terms.Field("reference", (A0, A1), "look", (donor,), 5)
   assert states.fields(state, 0) == {"reference": field}
   np.testing.assert_array_equal(state.field_N3, [[-1, 0, -1], [-1, -1, -1]])
 
@@ -104,8 +104,8 @@ def test_removals_and_drops_withdraw_a_field():
   add = makes.update(Add("critique", (A0,), "lacks"), task="a", step=1)
   for gone in (
     makes.update(Drop("critique"), task="a", step=2),
-    records.Removal(2, "a", "critique", "cap"),
-    records.Removal(2, "a", "critique", "orphan"),
+    changes.Removal(2, "a", "critique", "cap"),
+    changes.Removal(2, "a", "critique", "orphan"),
   ):
     state = _done(add, gone)
     assert states.fields(state, 0) == {}
@@ -115,9 +115,9 @@ def test_removals_and_drops_withdraw_a_field():
 def test_a_rubric_is_changed_by_hand():
   state = _done(
     makes.update(
-      records.Rewrite("a#1", "says more"),
-      records.Create("is new", -1.0),
-      records.Delete("a#0"),
+      changes.Rewrite("a#1", "says more"),
+      changes.Create("is new", -1.0),
+      changes.Delete("a#0"),
       task="a",
       step=4,
     )
@@ -133,8 +133,8 @@ def test_a_rubric_is_changed_by_hand():
 
 def test_a_rubric_that_shrinks_leaves_nothing_behind():
   log = [
-    makes.update(records.Delete("a#0"), task="a"),
-    makes.update(records.Delete("a#2"), task="a"),
+    makes.update(changes.Delete("a#0"), task="a"),
+    makes.update(changes.Delete("a#2"), task="a"),
   ]
   state = _done(CALIBRATION, log[0])
   np.testing.assert_array_equal(state.criterion_NC[0], [1, 2, -1])
@@ -150,7 +150,7 @@ def test_an_anchor_that_moves_up_leaves_its_place():
   calibration = msgspec.structs.replace(
     CALIBRATION, anchors={"a": ("a#2",)}, masses={}
   )
-  delete = makes.update(records.Delete("a#1"), task="a")
+  delete = makes.update(changes.Delete("a#1"), task="a")
   state = _done(calibration, delete, bank=bank)
   np.testing.assert_array_equal(state.criterion_NC, [[0, 2, -1]])
   np.testing.assert_array_equal(state.anchor_NC, [[False, True, False]])
@@ -160,7 +160,7 @@ def test_room_for_criteria_grows_by_doubling():
   state = states.init(BANK)
   widths = []
   for number in range(7):
-    new = records.Create(f"is new {number}", 1.0)
+    new = changes.Create(f"is new {number}", 1.0)
     state = commits.commit(state, [makes.update(new, task="b")])
     widths.append(state.criterion_NC.shape[1])
     for name in ("raw_NC", "anchor_NC"):
@@ -172,7 +172,7 @@ def test_room_for_criteria_grows_by_doubling():
 
 
 def test_one_candidate_may_need_room_twice_over():
-  new = [records.Create(f"is new {number}", 1.0) for number in range(12)]
+  new = [changes.Create(f"is new {number}", 1.0) for number in range(12)]
   state = _done(makes.update(*new, task="b"))
   assert state.criterion_NC.shape == (2, 24)
 
@@ -193,12 +193,12 @@ def test_what_a_commit_does_not_touch_is_shared():
   before = _done(CALIBRATION)
   of_rubrics = {"criterion_NC", "raw_NC", "anchor_NC", "anchored_N", "free_N"}
   fixed = {"levels_4", "bands_22"}
-  lower = makes.update(records.Lower(), task="a")
+  lower = makes.update(changes.Lower(), task="a")
   after = commits.commit(before, [lower])
   assert _shared(before, after) == of_rubrics | fixed
   assert after.versions is before.versions
   assert after.fields is before.fields
-  create = makes.update(records.Create("is new", 1.0), task="a")
+  create = makes.update(changes.Create("is new", 1.0), task="a")
   after = commits.commit(before, [create])
   assert _shared(before, after) == fixed
   assert after.fields is before.fields
@@ -213,7 +213,7 @@ def test_two_states_may_grow_out_of_one():
     commits.commit(
       before,
       [
-        makes.update(records.Create(text, 1.0), task="b"),
+        makes.update(changes.Create(text, 1.0), task="b"),
         makes.update(Add("criterion", (A0,), text), task="a"),
       ],
     )
@@ -279,7 +279,7 @@ def test_of_fields_as_old_the_last_kind_goes_first():
 def test_a_cap_that_is_kept_leaves_no_more_to_take():
   state = _mounted(BANK, ("a", "criterion", A0, 1), ("a", "critique", A0, 2))
   gone = [
-    records.Removal(9, BANK.tasks[place].id, kind, "cap")
+    changes.Removal(9, BANK.tasks[place].id, kind, "cap")
     for place, kind in commits.over_cap(state, 1)
   ]
   state = commits.commit(state, gone)
@@ -290,10 +290,10 @@ def test_a_cap_that_is_kept_leaves_no_more_to_take():
 @pytest.mark.parametrize(
   "operation",
   [
-    records.Rewrite("a#0", "says more"),
-    records.Delete("a#0"),
-    records.Merge(("a#0", "a#1"), "both"),
-    records.Split("a#0", ("one", "two")),
+    changes.Rewrite("a#0", "says more"),
+    changes.Delete("a#0"),
+    changes.Merge(("a#0", "a#1"), "both"),
+    changes.Split("a#0", ("one", "two")),
   ],
 )
 def test_a_field_without_all_of_its_targets_is_an_orphan(operation):
@@ -312,7 +312,7 @@ def test_a_field_without_all_of_its_targets_is_an_orphan(operation):
 def test_a_reweighted_target_keeps_its_field():
   state = _mounted(BANK, ("a", "criterion", A0, 1))
   state = commits.commit(
-    state, [makes.update(records.Reweight("a#0", 2.0), task="a")]
+    state, [makes.update(changes.Reweight("a#0", 2.0), task="a")]
   )
   assert commits.orphans(states.task(state, 0)) == ()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from hrl_jax.harness import calibration, critic, records
+from hrl_jax.harness import calibration, changes, critic
 from tests.harness import simulated
 
 pytestmark = pytest.mark.core
@@ -16,24 +16,24 @@ NAN = float("nan")
 BANDS_22 = np.array([[10.2, 28.0], [3.1, 28.0]])
 KNOBS = critic.Knobs()
 
-ADD = records.Add("criterion", (("t#0", 0),), "do this")
-DROP = records.Drop("reference")
-LOWER = records.Lower()
-CREATE = records.Create("new", 2.0)
-RESTORE = records.Create("old", 2.0, restores="t#3")
-REWRITE = records.Rewrite("t#0", "other words")
-DELETE = records.Delete("t#1")
-MERGE = records.Merge(("t#0", "t#1"), "both")
-SPLIT = records.Split("t#0", ("one", "two"))
+ADD = changes.Add("criterion", (("t#0", 0),), "do this")
+DROP = changes.Drop("reference")
+LOWER = changes.Lower()
+CREATE = changes.Create("new", 2.0)
+RESTORE = changes.Create("old", 2.0, restores="t#3")
+REWRITE = changes.Rewrite("t#0", "other words")
+DELETE = changes.Delete("t#1")
+MERGE = changes.Merge(("t#0", "t#1"), "both")
+SPLIT = changes.Split("t#0", ("one", "two"))
 
 
 def candidate(*operations, is_primary=True):
   interface = {
-    records.Lower: "sampling",
-    records.Add: "rollout",
-    records.Drop: "rollout",
+    changes.Lower: "sampling",
+    changes.Add: "rollout",
+    changes.Drop: "rollout",
   }.get(type(operations[0]), "rubric")
-  return records.Candidate(
+  return changes.Candidate(
     id="c",
     step=3,
     task="t",
@@ -51,7 +51,7 @@ def candidate(*operations, is_primary=True):
 
 
 def measured(delta, **others):
-  return records.Measurement("ok", "probed", delta=delta, **others)
+  return changes.Measurement("ok", "probed", delta=delta, **others)
 
 
 def verdict(decision):
@@ -73,7 +73,7 @@ def just_above(bound):
 
 def test_sampling_needs_a_measured_mass_only():
   decision = decide(candidate(LOWER), 0.0, before=0.25, after=0.25)
-  assert decision == records.Decision(True, "measured", None, None)
+  assert decision == changes.Decision(True, "measured", None, None)
   for mass in (None, NAN):
     decision = decide(candidate(LOWER), None, after=mass)
     assert verdict(decision) == (False, "unmeasured:mass")
@@ -180,9 +180,9 @@ def test_secondary_operations_alone_need_not_move_the_mean():
     (DELETE, 1),
     (MERGE, 0),
     # Of a penalty that stood at -2; and of a positive one.
-    (records.Reweight("t#4", -3.0), -1),
-    (records.Reweight("t#4", -1.0), 1),
-    (records.Reweight("t#0", 5.0), 0),
+    (changes.Reweight("t#4", -3.0), -1),
+    (changes.Reweight("t#4", -1.0), 1),
+    (changes.Reweight("t#0", 5.0), 0),
   ],
 )
 def test_intent_of_each_operation(operation, way):
@@ -193,7 +193,7 @@ def test_intent_of_each_operation(operation, way):
   ("operations", "way"),
   [
     ((REWRITE, CREATE, SPLIT), -1),
-    ((DELETE, records.Delete("t#2")), 1),
+    ((DELETE, changes.Delete("t#2")), 1),
     ((DELETE, CREATE), 0),
     ((REWRITE, MERGE), 0),
   ],
@@ -216,13 +216,13 @@ def test_signed_band_follows_the_intent():
   ]:
     decision = decide(candidate(*operations), delta, knobs=signed)
     assert verdict(decision) == expected
-  heavier = candidate(records.Reweight("t#4", -3.0))
+  heavier = candidate(changes.Reweight("t#4", -3.0))
   decision = decide(heavier, 5.0, knobs=signed, weights={"t#4": -2.0})
   assert verdict(decision) == (False, "below")
 
 
 def test_signed_band_needs_the_weights_before():
-  heavier = candidate(records.Reweight("t#4", -3.0))
+  heavier = candidate(changes.Reweight("t#4", -3.0))
   assert decide(heavier, 5.0).is_accepted
   with pytest.raises(ValueError, match=r"t#4 is reweighted to -3\.0, but"):
     decide(heavier, 5.0, knobs=critic.Knobs(rubric_sign="signed"))
@@ -232,9 +232,9 @@ def test_signed_band_needs_the_weights_before():
   "of", [candidate(LOWER), candidate(ADD), candidate(DROP), candidate(REWRITE)]
 )
 def test_no_measurement_no_acceptance(of):
-  nothing = records.Measurement("none", "no_budget", delta=15.0, after=0.5)
+  nothing = changes.Measurement("none", "no_budget", delta=15.0, after=0.5)
   decision = critic.decide(of, nothing, BANDS_22, KNOBS)
-  assert decision == records.Decision(False, "unmeasured:no_budget")
+  assert decision == changes.Decision(False, "unmeasured:no_budget")
 
 
 @pytest.mark.parametrize("delta", [None, NAN])

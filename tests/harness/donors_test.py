@@ -1,7 +1,7 @@
 import pytest
 
 from hrl_jax import base
-from hrl_jax.harness import donors, history, records, retrieval
+from hrl_jax.harness import donors, history, records, retrieval, terms
 from tests.harness import makes
 
 pytestmark = pytest.mark.core
@@ -96,10 +96,10 @@ def test_own_rollouts_with_the_same_words_come_first():
     *OWN,
   ]
   assert [each.donor for each in given[:4]] == [
-    records.Donor("same", 1, "positive", "t", NEW, None),
-    records.Donor("before", 1, "positive", "t", OLD, 0.9),
-    records.Donor("abroad", 1, "positive", "near", NEAR, 0.95),
-    records.Donor("afar", 1, "positive", "far", FAR, 0.83),
+    terms.Donor("same", 1, "positive", "t", NEW, None),
+    terms.Donor("before", 1, "positive", "t", OLD, 0.9),
+    terms.Donor("abroad", 1, "positive", "near", NEAR, 0.95),
+    terms.Donor("afar", 1, "positive", "far", FAR, 0.83),
   ]
   # Only a response to another task needs a line about it.
   assert [each.about for each in given] == [

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from hrl_jax.harness import records, validity
+from hrl_jax.harness import changes, terms, validity
 from tests.harness import makes
 
 # Truly random, of which hypothesis chooses the seed: its own way to draw makes
@@ -10,8 +10,8 @@ from tests.harness import makes
 RANDOMS = st.randoms(use_true_random=True)
 
 ARCHIVED = {
-  "t#90": records.Version("t#90", 0, "was good", 1, "create"),
-  "t#91": records.Version("t#91", 2, "was bad", -1, "seed"),
+  "t#90": terms.Version("t#90", 0, "was good", 1, "create"),
+  "t#91": terms.Version("t#91", 2, "was bad", -1, "seed"),
 }
 
 
@@ -65,22 +65,22 @@ def _operation(random, of, text):
   )
   match random.randrange(7):
     case 0:
-      return records.Create(text, random.choice([1, -1]) * size)
+      return changes.Create(text, random.choice([1, -1]) * size)
     case 1:
       old = random.choice([*ARCHIVED.values()])
-      return records.Create(old.text, old.sign * size, old.cid)
+      return changes.Create(old.text, old.sign * size, old.cid)
     case 2:
-      return records.Rewrite(cid, text)
+      return changes.Rewrite(cid, text)
     case 3:
-      return records.Delete(cid)
+      return changes.Delete(cid)
     case 4:
-      return records.Reweight(cid, sign * size)
+      return changes.Reweight(cid, sign * size)
     case 5:
       others = [e.version.cid for e in of.entries if e.version.sign == sign]
       chosen = random.sample(others, min(2, len(others)))
-      return records.Merge(tuple(dict.fromkeys([cid, *chosen])), text)
+      return changes.Merge(tuple(dict.fromkeys([cid, *chosen])), text)
   count = random.randint(2, 3)
   texts = tuple(f"{text} part {part}" for part in range(count))
   rest = (entry.raw - sign * size) / (count - 1)
   parts = (sign * size, *[rest] * (count - 1))
-  return records.Split(cid, texts, random.choice([None, parts]))
+  return changes.Split(cid, texts, random.choice([None, parts]))

@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from hrl_jax import base
-from hrl_jax.harness import guidance, records
+from hrl_jax.harness import guidance, terms
 
 pytestmark = pytest.mark.core
 
@@ -37,7 +37,7 @@ Use what stands between the tags and do not mention it."""
 
 def test_fields_stand_after_the_last_user_turn_in_the_papers_order():
   expected = (*PROMPT[:3], base.Message("user", MOUNTED), PROMPT[4])
-  for kinds in itertools.permutations(records.FIELD_KINDS):
+  for kinds in itertools.permutations(terms.FIELD_KINDS):
     texts = {kind: TEXTS[kind] for kind in kinds}
     assert guidance.render(PROMPT, texts) == expected
 

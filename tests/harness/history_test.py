@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from hrl_jax.harness import history, records
+from hrl_jax.harness import changes, history, records
 from tests.harness import makes
 
 pytestmark = pytest.mark.core
@@ -125,9 +125,9 @@ def test_a_story_in_the_order_of_the_log():
   train = makes.group({A: "11"}, step=2)
   probe = makes.group({A: "11"}, kind="probe", step=2, id="probe")
   regrade = makes.group({A: "10"}, kind="regrade", step=2, id="regrade")
-  update = makes.update(records.Delete("t#0"), step=2)
-  removal = records.Removal(4, "t", "critique", "cap")
-  outcome = records.Outcome("c2:rubric", "t", 5, 1, (), None, 2.0)
+  update = makes.update(changes.Delete("t#0"), step=2)
+  removal = changes.Removal(4, "t", "critique", "cap")
+  outcome = changes.Outcome("c2:rubric", "t", 5, 1, (), None, 2.0)
   told = (cold, train, makes.labels(train, {A: "agree"}), probe, regrade)
   known = makes.story(*told, update, removal, outcome)
   assert known.task == "t"
@@ -173,9 +173,9 @@ def test_every_record_is_of_a_task_or_of_none():
     for record in (
       group,
       makes.labels(group, {}),
-      makes.update(records.Lower(), task="b"),
-      records.Removal(1, "c", "critique", "cap"),
-      records.Outcome("c", "d", 1, 1, (), None, None),
+      makes.update(changes.Lower(), task="b"),
+      changes.Removal(1, "c", "critique", "cap"),
+      changes.Outcome("c", "d", 1, 1, (), None, None),
       records.Header("bank"),
       records.Calibration(levels, band, band, {}, {}),
     )
@@ -198,9 +198,9 @@ def test_a_history_comes_back_as_it_was():
   known = makes.story(
     group,
     makes.labels(group, {A: "blind"}),
-    makes.update(records.Split("t#0", ("a", "b"))),
-    records.Removal(4, "t", "critique", "cap"),
-    records.Outcome("c", "t", 5, 1, ((A, "agree"),), None, 2.0),
+    makes.update(changes.Split("t#0", ("a", "b"))),
+    changes.Removal(4, "t", "critique", "cap"),
+    changes.Outcome("c", "t", 5, 1, ((A, "agree"),), None, 2.0),
   )
   assert history.decode(history.encode(known)) == known
   with pytest.raises(ValueError):

@@ -1,7 +1,7 @@
 """Short ways to make rubrics, graded groups, candidates and histories."""
 
 from hrl_jax import base
-from hrl_jax.harness import history, records, rubrics, validity
+from hrl_jax.harness import changes, history, records, rubrics, terms, validity
 from tests import fakes
 
 TASK = "t"
@@ -85,7 +85,7 @@ def group(patterns, *, weights=None, guided=(), texts=None, **others):
 
 
 def field(kind, *targets, text="do this", step=0, donors=()):
-  return records.Field(kind, targets, text, donors, step)
+  return terms.Field(kind, targets, text, donors, step)
 
 
 def label(of, name="agree", reason="separates", **others):
@@ -121,9 +121,9 @@ def labels(of, names, **others):
 
 
 _INTERFACES = {
-  records.Lower: "sampling",
-  records.Add: "rollout",
-  records.Drop: "rollout",
+  changes.Lower: "sampling",
+  changes.Add: "rollout",
+  changes.Drop: "rollout",
 }
 
 
@@ -145,15 +145,15 @@ def candidate(*operations, **others):
     "rationale": "",
     "author": "rules",
   }
-  return records.Candidate(**{**known, **others})
+  return changes.Candidate(**{**known, **others})
 
 
 def update(*operations, is_accepted=True, mass=0.5, **others):
   """A decided candidate; `mass` is what was measured for a lower level."""
-  return records.Update(
+  return changes.Update(
     candidate(*operations, **others),
-    records.Measurement("ok", "measured", after=mass, delta=12.0),
-    records.Decision(is_accepted, "within" if is_accepted else "below"),
+    changes.Measurement("ok", "measured", after=mass, delta=12.0),
+    changes.Decision(is_accepted, "within" if is_accepted else "below"),
   )
 
 

@@ -1,18 +1,18 @@
 import pytest
 
 from hrl_jax import base
-from hrl_jax.harness import guidance, mounting, records, validity
+from hrl_jax.harness import changes, guidance, mounting, terms, validity
 from tests.harness import makes
 
 pytestmark = pytest.mark.core
 
 A, B = makes.target(0), makes.target(1)
 PROMPT = (base.Message("user", "Why is the sky blue ?"),)
-POSITIVE = records.Donor("g", 0, "positive", "t", A)
-NEGATIVE = records.Donor("g", 1, "negative", "t", A)
+POSITIVE = terms.Donor("g", 0, "positive", "t", A)
+NEGATIVE = terms.Donor("g", 1, "negative", "t", A)
 MOUNTED = {"critique": makes.field("critique", B, text="it lacked a close")}
 
-Add, Drop = records.Add, records.Drop
+Add, Drop = changes.Add, changes.Drop
 
 
 def _words(turns):

@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 
 from hrl_jax import base
-from hrl_jax.harness import operations, records, rubrics
+from hrl_jax.harness import changes, operations, rubrics, terms
 from tests.harness import drawn, makes
 
 pytestmark = pytest.mark.core
@@ -19,7 +19,7 @@ def _apply(*proposed, step=7):
 
 
 def _new(number, text, sign, origin, *parents):
-  return records.Version(f"t#{number}", 0, text, sign, origin, parents, 7)
+  return terms.Version(f"t#{number}", 0, text, sign, origin, parents, 7)
 
 
 def _raws(change):
@@ -27,7 +27,7 @@ def _raws(change):
 
 
 def test_create_by_hand():
-  change = _apply(records.Create("is new", -3.0))
+  change = _apply(changes.Create("is new", -3.0))
   made = _new(9, "is new", -1, "create")
   assert change.made == (made,)
   assert change.retired == ()
@@ -39,16 +39,16 @@ def test_create_by_hand():
 
 
 def test_a_restored_criterion_begins_a_lineage_and_names_the_old_one():
-  change = _apply(records.Create("was good", 3.0, restores="t#6"))
+  change = _apply(changes.Create("was good", 3.0, restores="t#6"))
   assert change.made == (_new(9, "was good", 1, "restore", "t#6"),)
 
 
 def test_rewrite_keeps_lineage_place_weight_and_origin():
-  rewritten = _apply(records.Rewrite("t#2", "says more")).rubric
+  rewritten = _apply(changes.Rewrite("t#2", "says more")).rubric
   change = operations.apply(
-    rewritten, (records.Rewrite("t#2", "says it all"),), step=8
+    rewritten, (changes.Rewrite("t#2", "says it all"),), step=8
   )
-  version = records.Version("t#2", 2, "says it all", 1, "seed", (), 8)
+  version = terms.Version("t#2", 2, "says it all", 1, "seed", (), 8)
   assert change.made == (version,)
   assert change.retired == (("t#2", 1),)
   assert change.rubric.entries[2] == rubrics.Entry(version, 5.0)
@@ -62,13 +62,13 @@ def test_other_words_are_no_longer_decided_by_the_exact_checker():
     rubric=(base.Criterion("is short", 3.0, "max_words", {"words": 9}),)
   )
   change = operations.apply(
-    rubrics.seed(task), (records.Rewrite("t#0", "is terse"),), step=7
+    rubrics.seed(task), (changes.Rewrite("t#0", "is terse"),), step=7
   )
   assert change.rubric.criteria() == (base.Criterion("is terse", 3.0),)
 
 
 def test_reweight_changes_a_weight_only():
-  change = _apply(records.Reweight("t#0", 4.0))
+  change = _apply(changes.Reweight("t#0", 4.0))
   assert change.made == change.retired == ()
   assert change.rubric == CHANGED._replace(
     entries=(CHANGED.entries[0]._replace(raw=4.0), *CHANGED.entries[1:]),
@@ -77,7 +77,7 @@ def test_reweight_changes_a_weight_only():
 
 
 def test_a_deleted_share_goes_to_the_others():
-  change = _apply(records.Delete("t#2"))
+  change = _apply(changes.Delete("t#2"))
   assert change.retired == (("t#2", 0),)
   assert change.made == ()
   # The free weight of 3 + 5 + 1 is now that of 3 + 1: a factor of 9 / 4.
@@ -86,7 +86,7 @@ def test_a_deleted_share_goes_to_the_others():
 
 
 def test_merge_by_hand():
-  change = _apply(records.Merge(("t#3", "t#1"), "does both"))
+  change = _apply(changes.Merge(("t#3", "t#1"), "does both"))
   made = _new(9, "does both", 1, "merge", "t#3", "t#1")
   assert change.made == (made,)
   assert change.retired == (("t#1", 0), ("t#3", 0))
@@ -103,11 +103,11 @@ def test_merge_by_hand():
   ],
 )
 def test_a_merged_weight_is_capped(cids, weight):
-  assert _raws(_apply(records.Merge(cids, "both")))["t#9"] == weight
+  assert _raws(_apply(changes.Merge(cids, "both")))["t#9"] == weight
 
 
 def test_a_split_weight_is_shared_equally():
-  change = _apply(records.Split("t#5", ("one", "two")))
+  change = _apply(changes.Split("t#5", ("one", "two")))
   assert change.made == (
     _new(9, "one", -1, "split", "t#5"),
     _new(10, "two", -1, "split", "t#5"),
@@ -118,17 +118,17 @@ def test_a_split_weight_is_shared_equally():
 
 
 def test_a_split_weight_is_shared_as_told():
-  change = _apply(records.Split("t#2", ("one", "two"), (4.0, 1.0)))
+  change = _apply(changes.Split("t#2", ("one", "two"), (4.0, 1.0)))
   assert (_raws(change)["t#9"], _raws(change)["t#10"]) == (4.0, 1.0)
 
 
 def test_operations_of_a_candidate_count_as_one_change():
   change = _apply(
-    records.Split("t#2", ("one", "two")),
-    records.Rewrite("t#1", "says more"),
-    records.Delete("t#3"),
-    records.Create("is new", 1.0),
-    records.Reweight("t#5", -1.0),
+    changes.Split("t#2", ("one", "two")),
+    changes.Rewrite("t#1", "says more"),
+    changes.Delete("t#3"),
+    changes.Create("is new", 1.0),
+    changes.Reweight("t#5", -1.0),
   )
   assert [
     (e.version.target, e.version.text, e.raw) for e in change.rubric.entries
@@ -154,12 +154,12 @@ def test_operations_of_a_candidate_count_as_one_change():
 @pytest.mark.parametrize(
   ("operation", "touched", "texts"),
   [
-    (records.Create("a", 1.0, restores="t#6"), (), ("a",)),
-    (records.Rewrite("t#1", "a"), ("t#1",), ("a",)),
-    (records.Delete("t#1"), ("t#1",), ()),
-    (records.Reweight("t#1", 1.0), ("t#1",), ()),
-    (records.Merge(("t#1", "t#2"), "a"), ("t#1", "t#2"), ("a",)),
-    (records.Split("t#1", ("a", "b")), ("t#1",), ("a", "b")),
+    (changes.Create("a", 1.0, restores="t#6"), (), ("a",)),
+    (changes.Rewrite("t#1", "a"), ("t#1",), ("a",)),
+    (changes.Delete("t#1"), ("t#1",), ()),
+    (changes.Reweight("t#1", 1.0), ("t#1",), ()),
+    (changes.Merge(("t#1", "t#2"), "a"), ("t#1", "t#2"), ("a",)),
+    (changes.Split("t#1", ("a", "b")), ("t#1",), ("a", "b")),
   ],
 )
 def test_what_an_operation_names_and_says(operation, touched, texts):

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from hrl_jax.harness import records
+from hrl_jax.harness import changes, records
 from tests.harness import makes
 
 pytestmark = pytest.mark.core
 
 KINDS = typing.get_args(records.Record)
-OPERATIONS = typing.get_args(records.Operation)
+OPERATIONS = typing.get_args(changes.Operation)
 
 _SCALARS = {
   str: st.text(max_size=5),
@@ -61,15 +61,15 @@ def test_every_record_comes_back_as_it_was(kind):
 
 def test_an_operation_is_told_by_its_tag():
   operations = (
-    records.Lower(),
-    records.Add("criterion", (makes.target(0),), "do"),
-    records.Drop("critique"),
-    records.Create("a", 2.0),
-    records.Rewrite("t#0", "b"),
-    records.Delete("t#0"),
-    records.Reweight("t#0", 2.0),
-    records.Merge(("t#0", "t#1"), "c"),
-    records.Split("t#0", ("d", "e")),
+    changes.Lower(),
+    changes.Add("criterion", (makes.target(0),), "do"),
+    changes.Drop("critique"),
+    changes.Create("a", 2.0),
+    changes.Rewrite("t#0", "b"),
+    changes.Delete("t#0"),
+    changes.Reweight("t#0", 2.0),
+    changes.Merge(("t#0", "t#1"), "c"),
+    changes.Split("t#0", ("d", "e")),
   )
   assert {type(each) for each in operations} == set(OPERATIONS)
   line = records.encode(makes.update(*operations, interface="rubric"))
@@ -102,7 +102,7 @@ def _decoded(document):
 
 
 def test_a_record_by_hand():
-  removal = records.Removal(3, "t", "critique", "cap")
+  removal = changes.Removal(3, "t", "critique", "cap")
   assert _decoded(REMOVAL) == removal
   assert json.loads(records.encode(removal)) == REMOVAL
 
@@ -127,7 +127,7 @@ def test_a_record_that_is_not_as_written_is_refused(changed, message):
 
 
 def test_what_is_inside_a_record_is_read_as_strictly():
-  document = json.loads(records.encode(makes.update(records.Drop("critique"))))
+  document = json.loads(records.encode(makes.update(changes.Drop("critique"))))
   operation = document["candidate"]["operations"][0]
   for key, value, message in (
     ("cid", "t#0", "unknown field `cid`"),
@@ -144,7 +144,7 @@ def test_what_is_inside_a_record_is_read_as_strictly():
 
 
 def test_a_line_is_read_whole():
-  line = records.encode(records.Removal(3, "t", "critique", "cap"))
+  line = records.encode(changes.Removal(3, "t", "critique", "cap"))
   for damaged in (line[:-3], line + line, b"", b"\n", line.replace(b'"', b"'")):
     with pytest.raises(ValueError):
       records.decode(damaged)
@@ -164,7 +164,7 @@ def test_a_missing_number_stays_missing():
 
 
 def test_a_record_cannot_be_changed():
-  removal = records.Removal(3, "t", "critique", "cap")
+  removal = changes.Removal(3, "t", "critique", "cap")
   with pytest.raises(AttributeError, match="immutable"):
     removal.step = 4
   assert msgspec.structs.replace(removal, step=4).step == 4

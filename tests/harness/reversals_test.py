@@ -3,7 +3,7 @@ import math
 import pytest
 
 from hrl_jax import base
-from hrl_jax.harness import operations, records, reversals, rubrics
+from hrl_jax.harness import changes, operations, reversals, rubrics
 
 pytestmark = pytest.mark.core
 
@@ -34,22 +34,22 @@ def story(*steps, draws=None):
   """Accepted updates, `(step, *operations)` each; drawn at their steps."""
   seed = rubric = rubrics.seed(TASK)
   updates = []
-  for step, *changes in steps:
-    change = operations.apply(rubric, changes, step=step)
+  for step, *typed in steps:
+    change = operations.apply(rubric, typed, step=step)
     rubric = change.rubric
-    updates.append(update(step, changes, change.made, change.retired))
+    updates.append(update(step, typed, change.made, change.retired))
   if draws is None:
     draws = [step for step, *_ in steps]
   return reversals.Story(seed, tuple(updates), tuple(draws))
 
 
-def update(step, changes, made=(), retired=(), **others):
-  candidate = records.Candidate(
+def update(step, typed, made=(), retired=(), **others):
+  candidate = changes.Candidate(
     id=f"c{step}",
     step=step,
     task="t",
     interface=others.get("interface", "rubric"),
-    operations=tuple(changes),
+    operations=tuple(typed),
     is_primary=True,
     round=0,
     rubric_version=0,
@@ -59,9 +59,9 @@ def update(step, changes, made=(), retired=(), **others):
     rationale="",
     author="rules",
   )
-  decision = records.Decision(others.get("is_accepted", True), "within")
-  return records.Update(
-    candidate, records.Measurement("ok", ""), decision, made, retired
+  decision = changes.Decision(others.get("is_accepted", True), "within")
+  return changes.Update(
+    candidate, changes.Measurement("ok", ""), decision, made, retired
   )
 
 
@@ -72,8 +72,8 @@ def undone(*steps, **others):
   return [mark.undone for mark in marks]
 
 
-Rewrite, Reweight, Delete = records.Rewrite, records.Reweight, records.Delete
-Create, Merge, Split = records.Create, records.Merge, records.Split
+Rewrite, Reweight, Delete = changes.Rewrite, changes.Reweight, changes.Delete
+Create, Merge, Split = changes.Create, changes.Merge, changes.Split
 
 
 def test_rewrite_back_by_word():
@@ -254,7 +254,7 @@ def test_only_the_two_draws_before_count(draws, expected):
 def test_only_accepted_rubric_updates_count():
   create, delete = story((0, Create("new", 2.0)), (2, Delete(FIFTH))).updates
   rejected = update(1, [Rewrite(REAGENT, "names it")], is_accepted=False)
-  guidance = update(1, [records.Drop("critique")], interface="rollout")
+  guidance = update(1, [changes.Drop("critique")], interface="rollout")
   mixed = reversals.Story(
     rubrics.seed(TASK), (create, rejected, guidance, delete), (0, 1, 2)
   )

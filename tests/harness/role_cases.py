@@ -8,7 +8,7 @@ anchor:
 """
 
 from hrl_jax import base
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records, terms
 
 TASK = "cell/7"
 PROMPT = (
@@ -115,14 +115,12 @@ LABELS = (
   label(6, "blind", "never_met", route="rollout"),
   label(7, "agree", "separates"),
 )
-FIELD = records.Field("critique", (target(3),), "It lacked a close.", (), 9)
-ARCHIVED = records.Version(
-  f"{TASK}#9", 1, "names a reaction", 1, "seed", step=3
-)
+FIELD = terms.Field("critique", (target(3),), "It lacked a close.", (), 9)
+ARCHIVED = terms.Version(f"{TASK}#9", 1, "names a reaction", 1, "seed", step=3)
 
 
 def donation(sign, text, about=None):
-  donor = records.Donor("g-0", 1, sign, TASK, target(6), None)
+  donor = terms.Donor("g-0", 1, sign, TASK, target(6), None)
   return cases.Donation(donor, text, about)
 
 
@@ -141,7 +139,7 @@ PROPOSAL_CASE = cases.ProposalCase(
     ),
   },
   archive=(ARCHIVED,),
-  interfaces=records.INTERFACES,
+  interfaces=terms.INTERFACES,
   lowest=1.0,
   highest=3.0,
   most=20,
@@ -150,7 +148,7 @@ PROPOSAL_CASE = cases.ProposalCase(
 
 
 def rejection(operations, interface):
-  candidate = records.Candidate(
+  candidate = changes.Candidate(
     id=f"u-{interface}",
     step=12,
     task=TASK,
@@ -165,16 +163,16 @@ def rejection(operations, interface):
     rationale="",
     author="rules",
   )
-  measurement = records.Measurement(
+  measurement = changes.Measurement(
     "ok", "regraded", before=48.0, after=49.5, delta=1.5, valid=5
   )
-  decision = records.Decision(False, "below", 3.1, 28.0)
+  decision = changes.Decision(False, "below", 3.1, 28.0)
   return cases.Rejection(candidate, measurement, decision)
 
 
 REJECTED = (
-  records.Rewrite(cid=f"{TASK}#1", text="explains each step"),
-  records.Reweight(cid=f"{TASK}#4", weight=1.0),
+  changes.Rewrite(cid=f"{TASK}#1", text="explains each step"),
+  changes.Reweight(cid=f"{TASK}#4", weight=1.0),
 )
 SECOND_ROUND = PROPOSAL_CASE._replace(
   rejections=(rejection(REJECTED, "rubric"),)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from hrl_jax import base
-from hrl_jax.harness import operations, records, rubrics
+from hrl_jax.harness import changes, operations, rubrics, terms
 from tests.harness import drawn, makes
 
 pytestmark = pytest.mark.core
@@ -48,14 +48,14 @@ def test_an_untouched_rubric_has_the_weights_of_the_seed_to_the_bit(random):
 def test_weights_that_were_put_back_are_those_of_the_seed_to_the_bit(random):
   rubric = drawn.rubric(random)
   there = operations.apply(rubric, _reweights(random, rubric), step=0).rubric
-  back = [records.Reweight(e.version.cid, e.raw) for e in rubric.entries]
+  back = [changes.Reweight(e.version.cid, e.raw) for e in rubric.entries]
   again = operations.apply(there, back, step=1).rubric
   assert again.weights() == rubric.weights()
 
 
 def _reweights(random, rubric):
   return [
-    records.Reweight(
+    changes.Reweight(
       entry.version.cid,
       entry.version.sign * random.uniform(rubric.lowest, rubric.highest),
     )
@@ -121,8 +121,8 @@ def test_the_seed_has_the_words_and_checkers_of_its_task():
     rubric=(base.Criterion("is good", 3.0), length)
   )
   first, second = rubrics.seed_versions(task)
-  assert first == records.Version("t#0", 0, "is good", 1, "seed")
-  assert second == records.Version(
+  assert first == terms.Version("t#0", 0, "is good", 1, "seed")
+  assert second == terms.Version(
     "t#1", 0, "is short", -1, "seed", (), -1, "max_words", {"words": 9}
   )
   rubric = rubrics.seed(task, ["t#0"])

@@ -2,7 +2,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from hrl_jax.harness import commits, records, rubrics
+from hrl_jax.harness import changes, commits, rubrics
 from hrl_jax.harness import state as states
 from tests.harness import makes
 
@@ -80,7 +80,7 @@ def test_tasks_are_drawn_by_the_weight_of_their_level():
 
 def test_mounted_fields_come_in_the_papers_order():
   adds = [
-    records.Add(kind, (("a#0", 0),), kind)
+    changes.Add(kind, (("a#0", 0),), kind)
     for kind in ("critique", "reference", "criterion")
   ]
   log = [makes.update(add, task="a", step=1) for add in adds]
@@ -93,9 +93,9 @@ def test_mounted_fields_come_in_the_papers_order():
 
 def test_the_texts_of_a_state_make_it_whole_again():
   log = [
-    makes.update(records.Create("is new", 1.0), task="b"),
-    makes.update(records.Rewrite("a#0", "says more"), task="a"),
-    makes.update(records.Add("critique", (("a#1", 0),), "lacks"), task="a"),
+    makes.update(changes.Create("is new", 1.0), task="b"),
+    makes.update(changes.Rewrite("a#0", "says more"), task="a"),
+    makes.update(changes.Add("critique", (("a#1", 0),), "lacks"), task="a"),
   ]
   state = commits.replay(BANK, log)
   kept = states.text(state)

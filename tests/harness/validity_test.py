@@ -1,6 +1,6 @@
 import pytest
 
-from hrl_jax.harness import records, validity
+from hrl_jax.harness import changes, terms, validity
 from tests.harness import makes
 
 pytestmark = pytest.mark.core
@@ -8,13 +8,13 @@ pytestmark = pytest.mark.core
 # Anchors of 2 and 1, others of 3, 5 and 1, penalties of 2 and 4; 1 to 5.
 RUBRIC = makes.rubric(2.0, 1.0, 3.0, 5.0, 1.0, -2.0, -4.0, anchors=(0, 1))
 ARCHIVED = {
-  "t#8": records.Version("t#8", 1, "was good", 1, "seed"),
-  "t#9": records.Version("t#9", 0, "was bad", -1, "create"),
+  "t#8": terms.Version("t#8", 1, "was good", 1, "seed"),
+  "t#9": terms.Version("t#9", 0, "was bad", -1, "create"),
 }
 NAN, INF = float("nan"), float("inf")
 
-Create, Rewrite, Delete = records.Create, records.Rewrite, records.Delete
-Reweight, Merge, Split = records.Reweight, records.Merge, records.Split
+Create, Rewrite, Delete = changes.Create, changes.Rewrite, changes.Delete
+Reweight, Merge, Split = changes.Reweight, changes.Merge, changes.Split
 
 
 def _problem(*proposed, rubric=RUBRIC, made_for=0, **limits):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records
 from hrl_jax.harness.prompts import layout, rules
 from hrl_jax.services import llm_roles
 from tests.harness import role_cases
@@ -57,7 +57,7 @@ def test_each_role_reads_its_own_answer():
   (problem,) = attribution.problems
   assert "2 replies" in problem
   assert wording.phrases == {role_cases.target(2): "is detailed"}
-  assert proposal.rubric == (records.Delete(role_cases.target(2)[0]),)
+  assert proposal.rubric == (changes.Delete(role_cases.target(2)[0]),)
   assert proposal.rationale == NOOP["rationale"]
 
 
@@ -111,4 +111,4 @@ def test_a_run_whose_llm_talks_nonsense_keeps_the_seed_harness():
   labels = [r for r in run.memory.log if isinstance(r, records.Labels)]
   assert labels and all(record.author == "judge" for record in labels)
   assert any(record.problems for record in labels)
-  assert not any(isinstance(r, records.Update) for r in run.memory.log)
+  assert not any(isinstance(r, changes.Update) for r in run.memory.log)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, records, terms
 from hrl_jax.harness.answers import values
 from hrl_jax.harness.prompts import attribution, names
 
@@ -62,7 +62,7 @@ def _suspicion(
 
 def _generic(
   entry: Any, place: str, view: cases.CriterionView
-) -> tuple[records.Target, tuple[records.Quote, ...]] | None:
+) -> tuple[terms.Target, tuple[records.Quote, ...]] | None:
   said = values.members(entry, place, ("reason", "quotes", "generic"))
   values.string(said["reason"], f"{place}.reason")
   is_generic = said["generic"]

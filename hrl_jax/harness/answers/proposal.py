@@ -9,7 +9,7 @@ harness is checked later (`validity`).
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from hrl_jax.harness import cases, operations, records
+from hrl_jax.harness import cases, changes, operations, terms
 from hrl_jax.harness.answers import values
 from hrl_jax.harness.prompts import names, offers
 
@@ -29,7 +29,7 @@ class _Context(NamedTuple):
 
   offer: offers.Offer
   criteria: dict[str, cases.CriterionView]
-  archive: dict[str, records.Version]
+  archive: dict[str, terms.Version]
 
 
 def read(value: Any, case: cases.ProposalCase) -> cases.Proposal:
@@ -65,17 +65,17 @@ def read(value: Any, case: cases.ProposalCase) -> cases.Proposal:
   )
 
 
-def _sampling(value: Any, offer: offers.Offer) -> tuple[records.Lower, ...]:
+def _sampling(value: Any, offer: offers.Offer) -> tuple[changes.Lower, ...]:
   if value is None:
     return ()
   _operator(value, "sampling", ("reweight",) if offer.lower else ())
   values.members(value, "sampling", ("op",))
-  return (records.Lower(),)
+  return (changes.Lower(),)
 
 
 def _rollout(
   value: Any, context: _Context
-) -> tuple[records.Add | records.Drop, ...]:
+) -> tuple[changes.Add | changes.Drop, ...]:
   if value is None:
     return ()
   found = [
@@ -88,7 +88,7 @@ def _rollout(
 
 def _field_operation(
   item: Any, place: str, context: _Context
-) -> records.Add | records.Drop:
+) -> changes.Add | changes.Drop:
   adds, drops = context.offer.adds, context.offer.drops
   offered = ["add"] * bool(adds) + ["drop"] * bool(drops)
   op = _operator(item, place, offered)
@@ -96,11 +96,11 @@ def _field_operation(
   kind = values.named(item.get("field"), f"{place}.field", kinds)
   if op == "drop":
     values.members(item, place, ("op", "field"))
-    return records.Drop(field=kind)
+    return changes.Drop(field=kind)
   own = () if kind == "reference" else ("text",)
   said = values.members(item, place, ("op", "field", "targets", *own))
   known = {name: context.criteria[name].target for name in adds[kind]}
-  return records.Add(
+  return changes.Add(
     field=kind,
     targets=_named_all(said["targets"], f"{place}.targets", known),
     text=values.text(said["text"], f"{place}.text") if own else "",
@@ -117,18 +117,18 @@ _OWN_KEYS = {
   "split": ("id", "texts", "weights"),
 }
 _RECORDS = {
-  "create": records.Create,
-  "rewrite": records.Rewrite,
-  "delete": records.Delete,
-  "reweight": records.Reweight,
-  "merge": records.Merge,
-  "split": records.Split,
+  "create": changes.Create,
+  "rewrite": changes.Rewrite,
+  "delete": changes.Delete,
+  "reweight": changes.Reweight,
+  "merge": changes.Merge,
+  "split": changes.Split,
 }
 
 
 def _rubric(
   value: Any, context: _Context
-) -> tuple[records.RubricOperation, ...]:
+) -> tuple[changes.RubricOperation, ...]:
   if value is None:
     return ()
   found = [
@@ -139,7 +139,7 @@ def _rubric(
   restored = [
     each.restores
     for each in found
-    if isinstance(each, records.Create) and each.restores
+    if isinstance(each, changes.Create) and each.restores
   ]
   _check_distinct(touched + restored, "rubric")
   return tuple(found)
@@ -147,14 +147,14 @@ def _rubric(
 
 def _rubric_operation(
   item: Any, place: str, context: _Context
-) -> records.RubricOperation:
+) -> changes.RubricOperation:
   offered = context.offer.rubric
   op = _operator(item, place, tuple(offered))
   said = values.members(item, place, ("op", *_OWN_KEYS[op]))
   if op == "restore":
     version = values.named(said["id"], f"{place}.id", context.archive)
     weight = values.number(said["weight"], f"{place}.weight")
-    return records.Create(
+    return changes.Create(
       text=version.text, weight=weight, restores=version.cid
     )
   known = {name: context.criteria[name].target[0] for name in offered[op]}

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, terms
 from hrl_jax.harness.answers import values
 from hrl_jax.harness.prompts import names
 
 
 def read(
-  value: Any, case: cases.Case, targets: Sequence[records.Target]
+  value: Any, case: cases.Case, targets: Sequence[terms.Target]
 ) -> cases.Wording:
   """The phrases that a role named; that they stand there is checked later.
 
@@ -28,7 +28,7 @@ def read(
 
 def _phrase(
   entry: Any, place: str, view: cases.CriterionView
-) -> tuple[records.Target, str] | None:
+) -> tuple[terms.Target, str] | None:
   said = values.members(entry, place, ("reason", "phrase"))
   values.string(said["reason"], f"{place}.reason")
   if said["phrase"] == "":

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hrl_jax import questions
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes
 from hrl_jax.harness.prompts import names, offers
 
 _TEXT = {"type": "string"}
@@ -33,36 +33,36 @@ def schema(offer: offers.Offer, evidence: Iterable[str]) -> dict[str, Any]:
 
 
 def written(
-  operation: records.Operation, case: cases.ProposalCase
+  operation: changes.Operation, case: cases.ProposalCase
 ) -> dict[str, Any]:
   """An operation in the form of an answer."""
   shown = names.by_target(case.case)
   lineages = {target[0]: name for target, name in shown.items()}
   archived = {each.cid: name for name, each in names.archive(case).items()}
   match operation:
-    case records.Lower():
+    case changes.Lower():
       return {"op": "reweight"}
-    case records.Add():
+    case changes.Add():
       targets = [shown[target] for target in operation.targets]
       form = {"op": "add", "field": operation.field, "targets": targets}
       has_text = operation.field != "reference"
       return {**form, "text": operation.text} if has_text else form
-    case records.Drop():
+    case changes.Drop():
       return {"op": "drop", "field": operation.field}
-    case records.Create(restores=str() as cid, weight=weight):
+    case changes.Create(restores=str() as cid, weight=weight):
       return {"op": "restore", "id": archived[cid], "weight": weight}
-    case records.Create(text=text, weight=weight):
+    case changes.Create(text=text, weight=weight):
       return {"op": "create", "text": text, "weight": weight}
-    case records.Rewrite(cid=cid, text=text):
+    case changes.Rewrite(cid=cid, text=text):
       return {"op": "rewrite", "id": lineages[cid], "text": text}
-    case records.Delete(cid=cid):
+    case changes.Delete(cid=cid):
       return {"op": "delete", "id": lineages[cid]}
-    case records.Reweight(cid=cid, weight=weight):
+    case changes.Reweight(cid=cid, weight=weight):
       return {"op": "reweight", "id": lineages[cid], "weight": weight}
-    case records.Merge(cids=cids, text=text):
+    case changes.Merge(cids=cids, text=text):
       ids = [lineages[cid] for cid in cids]
       return {"op": "merge", "ids": ids, "text": text}
-    case records.Split(cid=cid, texts=texts, weights=weights):
+    case changes.Split(cid=cid, texts=texts, weights=weights):
       return {
         "op": "split",
         "id": lineages[cid],

@@ -8,7 +8,7 @@ with the same tables.
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, terms
 
 Thing = TypeVar("Thing")
 
@@ -23,7 +23,7 @@ def related(case: cases.Case) -> dict[str, cases.RelatedView]:
   return _numbered("r", case.related)
 
 
-def archive(case: cases.ProposalCase) -> dict[str, records.Version]:
+def archive(case: cases.ProposalCase) -> dict[str, terms.Version]:
   """Wordings that may be restored: a1, a2, ..."""
   return _numbered("a", case.archive)
 
@@ -39,13 +39,13 @@ def evidence(case: cases.ProposalCase) -> dict[str, str]:
   return _numbered("e", dict.fromkeys(ids))
 
 
-def in_history(target: records.Target) -> str:
+def in_history(target: terms.Target) -> str:
   """What a criterion is called in the lines of a task's story."""
   cid, version = target
   return f"#{cid.rpartition('#')[2]}@{version}"
 
 
-def by_target(case: cases.Case) -> dict[records.Target, str]:
+def by_target(case: cases.Case) -> dict[terms.Target, str]:
   """The name of each criterion of the task."""
   return {view.target: name for name, view in criteria(case).items()}
 
@@ -69,7 +69,7 @@ def listed(names: Iterable[object]) -> str:
 
 def picked(
   offered: Mapping[str, cases.CriterionView],
-  targets: Iterable[records.Target],
+  targets: Iterable[terms.Target],
 ) -> dict[str, cases.CriterionView]:
   """Those of these criteria that are named, in their order."""
   wanted = set(targets)

@@ -8,7 +8,7 @@ taken from an offer may be applied is checked later (H-43, H-73).
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, terms
 from hrl_jax.harness.prompts import names
 
 LOWEST_LEVEL = 3
@@ -28,8 +28,8 @@ class Offer(NamedTuple):
   """
 
   lower: bool
-  adds: Mapping[records.FieldKind, tuple[str, ...]]
-  drops: tuple[records.FieldKind, ...]
+  adds: Mapping[terms.FieldKind, tuple[str, ...]]
+  drops: tuple[terms.FieldKind, ...]
   rubric: Mapping[str, tuple[str, ...]]
 
   @property
@@ -66,7 +66,7 @@ def blind(case: cases.ProposalCase) -> tuple[str, ...]:
 
 def _adds(
   case: cases.ProposalCase,
-) -> dict[records.FieldKind, tuple[str, ...]]:
+) -> dict[terms.FieldKind, tuple[str, ...]]:
   targets = blind(case)
   if not targets or case.cap < 1:
     return {}
@@ -78,20 +78,20 @@ def _adds(
   return {kind: found for kind, found in adds.items() if found}
 
 
-def _has_positive(case: cases.ProposalCase, target: records.Target) -> bool:
+def _has_positive(case: cases.ProposalCase, target: terms.Target) -> bool:
   donations = case.donations.get(target, ())
   return any(each.donor.sign == "positive" for each in donations)
 
 
 def _drops(
   case: cases.ProposalCase,
-  adds: Mapping[records.FieldKind, tuple[str, ...]],
-) -> tuple[records.FieldKind, ...]:
+  adds: Mapping[terms.FieldKind, tuple[str, ...]],
+) -> tuple[terms.FieldKind, ...]:
   """Fields of which no target is blind; any, where a new one may replace it."""
   still = {label.target for label in case.labels if label.name == "blind"}
   return tuple(
     kind
-    for kind in records.FIELD_KINDS
+    for kind in terms.FIELD_KINDS
     if kind in case.fields
     and (adds or not still.intersection(case.fields[kind].targets))
   )

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 
 from hrl_jax import fences, questions
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records, terms
 from hrl_jax.harness.prompts import (
   forms,
   layout,
@@ -111,7 +111,7 @@ def _evidence_names(case: cases.ProposalCase) -> dict[str, str]:
 
 
 def _guidance(case: cases.ProposalCase) -> Iterator[layout.Part]:
-  mounted = [kind for kind in records.FIELD_KINDS if kind in case.fields]
+  mounted = [kind for kind in terms.FIELD_KINDS if kind in case.fields]
   yield (
     f"At most {case.cap} guidance fields may be mounted; mounted are: "
     f"{names.listed(mounted)}."
@@ -193,7 +193,7 @@ def _rejections(case: cases.ProposalCase) -> Iterator[layout.Part]:
   )
 
 
-def _measured(measurement: records.Measurement) -> str:
+def _measured(measurement: changes.Measurement) -> str:
   if measurement.delta is None:
     return "not measured"
   return (
@@ -202,7 +202,7 @@ def _measured(measurement: records.Measurement) -> str:
   )
 
 
-def _decided(decision: records.Decision) -> str:
+def _decided(decision: changes.Decision) -> str:
   # What may stand behind a colon is not our own words.
   code = decision.code.partition(":")[0]
   lower, upper = _points(decision.lower), _points(decision.upper)

@@ -165,8 +165,8 @@ def _related(case: cases.Case) -> Iterator[layout.Part]:
     if view.updates:
       yield f"Changes of {name}:"
       task = view.target[0].rpartition("#")[0]
-      changes = _lines(view.updates, task)
-      yield layout.Long(f"{name}-changes", changes, _RELATED)
+      changed = _lines(view.updates, task)
+      yield layout.Long(f"{name}-changes", changed, _RELATED)
 
 
 def _lines(told: Sequence[str], task: str) -> str:

@@ -7,7 +7,7 @@ answer is what a rewrite starts from.
 from collections.abc import Sequence
 
 from hrl_jax import questions
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, terms
 from hrl_jax.harness.prompts import layout, names, situation
 
 _ASKED = """\
@@ -20,7 +20,7 @@ not to blame, leave the phrase empty."""
 
 def question(
   case: cases.Case,
-  targets: Sequence[records.Target],
+  targets: Sequence[terms.Target],
   budget: layout.Budget,
 ) -> questions.Question | None:
   """Asks for what `answers.wording` reads, None if nothing is to be asked.

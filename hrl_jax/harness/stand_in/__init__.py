@@ -9,7 +9,7 @@ be written it takes one from a pool, if there is one.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, terms
 from hrl_jax.harness.stand_in import proposals, suspicions
 
 PHRASES = (
@@ -46,7 +46,7 @@ class StandIn(NamedTuple):
     return tuple(suspicions.attribution(case, self.phrases) for case in asked)
 
   def check_wording(
-    self, asked: Sequence[tuple[cases.Case, Sequence[records.Target]]]
+    self, asked: Sequence[tuple[cases.Case, Sequence[terms.Target]]]
   ) -> tuple[cases.Wording, ...]:
     """Names the whole statement: which of its words is loose it cannot tell."""
     return tuple(

@@ -9,7 +9,7 @@ import statistics
 import zlib
 from collections.abc import Iterator
 
-from hrl_jax.harness import cases, guidance, operations, records
+from hrl_jax.harness import cases, changes, guidance, operations, records, terms
 
 # Secondary operations of a step.
 _SECONDARY = 2
@@ -25,26 +25,26 @@ def proposal(case: cases.ProposalCase) -> cases.Proposal:
   )
 
 
-def _sampling(case: cases.ProposalCase) -> tuple[records.Lower, ...]:
+def _sampling(case: cases.ProposalCase) -> tuple[changes.Lower, ...]:
   can = "sampling" in case.interfaces and case.level < 3
-  return (records.Lower(),) if case.is_saturated and can else ()
+  return (changes.Lower(),) if case.is_saturated and can else ()
 
 
 def _rollout(
   case: cases.ProposalCase,
-) -> tuple[records.Add | records.Drop, ...]:
+) -> tuple[changes.Add | changes.Drop, ...]:
   blind = {label.target for label in case.labels if label.name == "blind"}
   idle = [
     kind
-    for kind in records.FIELD_KINDS
+    for kind in terms.FIELD_KINDS
     if kind in case.fields and not blind.intersection(case.fields[kind].targets)
   ]
   if idle and not case.rejections:
-    return tuple(records.Drop(kind) for kind in idle)
+    return tuple(changes.Drop(kind) for kind in idle)
   weights = {view.target: abs(view.points) for view in case.case.criteria}
   heaviest = sorted(blind, key=lambda target: (-weights[target], target))
   targets = tuple(heaviest[: guidance.MOST_TARGETS])
-  free = [kind for kind in records.FIELD_KINDS if kind not in case.fields]
+  free = [kind for kind in terms.FIELD_KINDS if kind not in case.fields]
   room = case.cap - len(case.fields)
   if not targets or room < 1:
     return ()
@@ -54,7 +54,7 @@ def _rollout(
   return tuple(adds[: min(room, 2)])
 
 
-def _failures(case: cases.ProposalCase, kind: records.FieldKind) -> int:
+def _failures(case: cases.ProposalCase, kind: terms.FieldKind) -> int:
   """How often an add of this kind was rejected, now and before."""
   rejected = [each.candidate for each in case.rejections]
   rejected += [
@@ -63,7 +63,7 @@ def _failures(case: cases.ProposalCase, kind: records.FieldKind) -> int:
     if not update.decision.is_accepted
   ]
   return sum(
-    isinstance(operation, records.Add) and operation.field == kind
+    isinstance(operation, changes.Add) and operation.field == kind
     for candidate in rejected
     for operation in candidate.operations
   )
@@ -71,13 +71,13 @@ def _failures(case: cases.ProposalCase, kind: records.FieldKind) -> int:
 
 def _add(
   case: cases.ProposalCase,
-  kind: records.FieldKind,
-  targets: tuple[records.Target, ...],
-) -> records.Add | None:
+  kind: terms.FieldKind,
+  targets: tuple[terms.Target, ...],
+) -> changes.Add | None:
   views = {view.target: view for view in case.case.criteria}
   if kind == "reference":
     shown = tuple(t for t in targets if _has_positive(case, t))
-    return records.Add(kind, shown, text="") if shown else None
+    return changes.Add(kind, shown, text="") if shown else None
   lines = [
     f"{guidance.AVOID}: {views[target].text}"
     if views[target].points < 0
@@ -85,16 +85,16 @@ def _add(
     for target in targets
   ]
   if kind == "criterion":
-    return records.Add(kind, targets, "\n".join(lines))
-  return records.Add(kind, targets, guidance.critique(lines))
+    return changes.Add(kind, targets, "\n".join(lines))
+  return changes.Add(kind, targets, guidance.critique(lines))
 
 
-def _has_positive(case: cases.ProposalCase, target: records.Target) -> bool:
+def _has_positive(case: cases.ProposalCase, target: terms.Target) -> bool:
   donations = case.donations.get(target, ())
   return any(each.donor.sign == "positive" for each in donations)
 
 
-def _rubric(case: cases.ProposalCase) -> tuple[records.RubricOperation, ...]:
+def _rubric(case: cases.ProposalCase) -> tuple[changes.RubricOperation, ...]:
   """A primary operation for the surest spurious criterion, and secondary ones
   where the rubric no longer separates."""
   spurious = sorted(
@@ -103,7 +103,7 @@ def _rubric(case: cases.ProposalCase) -> tuple[records.RubricOperation, ...]:
   )
   sentences = _sentences(case)
   too_much = any(each.decision.code == "above" for each in case.rejections)
-  primary: list[records.RubricOperation] = []
+  primary: list[changes.RubricOperation] = []
   if spurious:
     words = iter(()) if too_much else sentences
     primary += _changed(case, spurious[0], words)
@@ -115,31 +115,31 @@ def _rubric(case: cases.ProposalCase) -> tuple[records.RubricOperation, ...]:
 
 def _changed(
   case: cases.ProposalCase, label: records.Label, sentences: Iterator[str]
-) -> Iterator[records.RubricOperation]:
+) -> Iterator[changes.RubricOperation]:
   """Other words if there are any, a lower weight, or its deletion."""
   view = _view(case, label)
   text = None if view.is_anchor else next(sentences, None)
   if text:
-    yield records.Rewrite(label.target[0], text)
+    yield changes.Rewrite(label.target[0], text)
   else:
     yield from _lessened(case, label)
 
 
 def _lessened(
   case: cases.ProposalCase, label: records.Label
-) -> Iterator[records.RubricOperation]:
+) -> Iterator[changes.RubricOperation]:
   """A lower weight, or its deletion."""
   view = _view(case, label)
   sign = 1.0 if view.raw > 0 else -1.0
   if abs(view.raw) > case.lowest:
-    yield records.Reweight(label.target[0], sign * case.lowest)
+    yield changes.Reweight(label.target[0], sign * case.lowest)
   elif not view.is_anchor:
-    yield records.Delete(label.target[0])
+    yield changes.Delete(label.target[0])
 
 
 def _secondary(
   case: cases.ProposalCase, sentences: Iterator[str]
-) -> Iterator[records.RubricOperation]:
+) -> Iterator[changes.RubricOperation]:
   """Tightens what boilerplate meets, asks something new of a saturated task,
   and once guidance has ended lets go of what stays blind.
 
@@ -154,7 +154,7 @@ def _secondary(
   if case.is_saturated and has_room and any(map(_is_full, positive)):
     weights = [_view(case, label).raw for label in positive]
     for text in itertools.islice(sentences, 1):
-      yield records.Create(text, statistics.median_low(weights))
+      yield changes.Create(text, statistics.median_low(weights))
   if not case.cap:
     for label in positive:
       if label.name == "blind":
@@ -191,10 +191,10 @@ def _sentences(case: cases.ProposalCase) -> Iterator[str]:
   yield from left
 
 
-def _texts(candidate: records.Candidate) -> list[str]:
+def _texts(candidate: changes.Candidate) -> list[str]:
   return [
     text
     for operation in candidate.operations
-    if isinstance(operation, records.RubricOperation)
+    if isinstance(operation, changes.RubricOperation)
     for text in operations.texts(operation)
   ]

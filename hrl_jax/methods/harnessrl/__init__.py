@@ -19,7 +19,7 @@ from flax import struct
 
 from hrl_jax import base, protocols
 from hrl_jax.core import task_sampling
-from hrl_jax.harness import commits, records, rubrics
+from hrl_jax.harness import changes, commits, rubrics
 from hrl_jax.harness import state as states
 from hrl_jax.methods import drawing, interfaces
 from hrl_jax.methods.harnessrl import (
@@ -142,7 +142,7 @@ def _capped(
   if step and cap == views.cap(step - 1, made.num_steps):
     return harness
   removals = [
-    records.Removal(step, harness.bank.tasks[place].id, kind, "cap")
+    changes.Removal(step, harness.bank.tasks[place].id, kind, "cap")
     for place, kind in commits.over_cap(harness, cap)
   ]
   if not removals:

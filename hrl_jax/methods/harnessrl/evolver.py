@@ -7,7 +7,7 @@ import jax
 import msgspec
 
 from hrl_jax import base, protocols
-from hrl_jax.harness import cases, commits, records, rubrics
+from hrl_jax.harness import cases, changes, commits, rubrics
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import (
   attributing,
@@ -126,7 +126,7 @@ def _rounds(
 
 
 def _rejections(
-  updates: Sequence[records.Update],
+  updates: Sequence[changes.Update],
 ) -> dict[str, tuple[cases.Rejection, ...]]:
   """What goes back to the proposer, by task: all that is no want of budget."""
   rejected: dict[str, tuple[cases.Rejection, ...]] = {}
@@ -159,11 +159,11 @@ def _with_problems(
 
 def _in_order(
   measured: Sequence[measuring.Measured],
-) -> list[records.Update]:
+) -> list[changes.Update]:
   """The updates of all rounds as they are committed: task by task, and within
   a task rubric, rollout, sampling (H-88)."""
   order = ("rubric", "rollout", "sampling")
-  by_task: dict[str, list[records.Update]] = {}
+  by_task: dict[str, list[changes.Update]] = {}
   for each in measured:
     for update in each.updates:
       by_task.setdefault(update.candidate.task, []).append(update)
@@ -178,10 +178,10 @@ def _in_order(
 
 def _orphans(
   after: states.HarnessState, draws: Sequence[parts.Draw], seen: Seen
-) -> list[records.Removal]:
+) -> list[changes.Removal]:
   """Fields that the step has left without their target (H-88)."""
   return [
-    records.Removal(seen.step, draw.task.id, kind, "orphan")
+    changes.Removal(seen.step, draw.task.id, kind, "orphan")
     for draw in draws
     for kind in commits.orphans(
       states.task(after, draw.place)._replace(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 
 from hrl_jax import protocols
-from hrl_jax.harness import critic, records
+from hrl_jax.harness import changes, critic, records, terms
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import parts, probing, regrading
 
@@ -22,7 +22,7 @@ class Measured(NamedTuple):
     sampled: fresh groups.
   """
 
-  updates: tuple[records.Update, ...]
+  updates: tuple[changes.Update, ...]
   groups: tuple[records.Group, ...]
   sampled: int
 
@@ -49,7 +49,7 @@ def measure(
     round: of proposals in this step.
   """
   valid: dict[str, list[parts.Proposed]] = {
-    name: [] for name in records.INTERFACES
+    name: [] for name in terms.INTERFACES
   }
   for each in proposed:
     if not each.problem:
@@ -79,7 +79,7 @@ def _mass(proposed: parts.Proposed) -> parts.Found:
   """A lower level needs only the mass of the recorded group (H-80)."""
   draw = proposed.labelled.draw
   return parts.Found(
-    records.Measurement(
+    changes.Measurement(
       status="ok",
       reason="mass",
       after=draw.seen[0].mass,
@@ -94,12 +94,12 @@ def _decided(
   state: states.HarnessState,
   proposed: parts.Proposed,
   found: parts.Found | None,
-) -> records.Update:
+) -> changes.Update:
   candidate = proposed.candidate
   if proposed.problem:
     code, detail = proposed.problem
-    rejected = records.Decision(False, f"invalid:{code}")
-    return records.Update(candidate, parts.unmeasured(detail), rejected)
+    rejected = changes.Decision(False, f"invalid:{code}")
+    return changes.Update(candidate, parts.unmeasured(detail), rejected)
   if found:
     measurement = found.measurement
     rubric = proposed.labelled.draw.harness.rubric
@@ -112,10 +112,10 @@ def _decided(
     )
   else:
     measurement = parts.unmeasured("no_critic")
-    decision = records.Decision(True, "no_critic")
+    decision = changes.Decision(True, "no_critic")
   if candidate.interface != "rubric" or not decision.is_accepted:
-    return records.Update(candidate, measurement, decision)
+    return changes.Update(candidate, measurement, decision)
   change = regrading.change(proposed)
-  return records.Update(
+  return changes.Update(
     candidate, measurement, decision, change.made, change.retired
   )

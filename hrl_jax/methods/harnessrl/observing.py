@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from hrl_jax import base
-from hrl_jax.harness import history, records, retrieval
+from hrl_jax.harness import history, records, retrieval, terms
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import parts, recording
 
 HarnessOf = Callable[[int], states.TaskHarness]
-Hits = Mapping[records.Target, tuple[retrieval.Hit, ...]]
+Hits = Mapping[terms.Target, tuple[retrieval.Hit, ...]]
 
 
 def observe(

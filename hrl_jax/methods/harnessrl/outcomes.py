@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from hrl_jax.harness import operations, records
+from hrl_jax.harness import changes, operations, terms
 from hrl_jax.methods.harnessrl import parts
 
 # Draws of a task after an acceptance at which it is looked at.
 _DRAWS = 2
 
 
-def outcomes(labelled: parts.Labelled) -> tuple[records.Outcome, ...]:
+def outcomes(labelled: parts.Labelled) -> tuple[changes.Outcome, ...]:
   """The outcomes that this draw shows of the task's accepted candidates.
 
   Each is looked at at the next two draws after its acceptance. Differences are
@@ -29,7 +29,7 @@ def outcomes(labelled: parts.Labelled) -> tuple[records.Outcome, ...]:
     )
     targets = _targets(update, draw.before.updates[:index], [*names])
     result.append(
-      records.Outcome(
+      changes.Outcome(
         candidate=update.candidate.id,
         task=draw.task.id,
         step=labelled.record.step,
@@ -43,10 +43,10 @@ def outcomes(labelled: parts.Labelled) -> tuple[records.Outcome, ...]:
 
 
 def _targets(
-  update: records.Update,
-  earlier: Sequence[records.Update],
-  present: Sequence[records.Target],
-) -> tuple[records.Target, ...]:
+  update: changes.Update,
+  earlier: Sequence[changes.Update],
+  present: Sequence[terms.Target],
+) -> tuple[terms.Target, ...]:
   """The criteria that an update is about, as they are called after it.
 
   Args:
@@ -57,24 +57,24 @@ def _targets(
   targets = [version.target for version in update.made]
   for operation in update.candidate.operations:
     match operation:
-      case records.Add():
+      case changes.Add():
         targets += operation.targets
-      case records.Drop():
+      case changes.Drop():
         targets += _withdrawn(operation.field, earlier)
-      case records.Reweight():
+      case changes.Reweight():
         targets += [t for t in present if t[0] in operations.touches(operation)]
   return tuple(dict.fromkeys(targets))
 
 
 def _withdrawn(
-  kind: records.FieldKind, earlier: Sequence[records.Update]
-) -> Iterator[records.Target]:
+  kind: terms.FieldKind, earlier: Sequence[changes.Update]
+) -> Iterator[terms.Target]:
   """The targets of the field of a kind that was mounted last."""
   for update in reversed(earlier):
     for operation in update.candidate.operations:
       if (
         update.decision.is_accepted
-        and isinstance(operation, records.Add)
+        and isinstance(operation, changes.Add)
         and operation.field == kind
       ):
         yield from operation.targets

@@ -7,10 +7,12 @@ from hrl_jax import base
 from hrl_jax.harness import (
   attribution,
   cases,
+  changes,
   critic,
   history,
   records,
   retrieval,
+  terms,
   validity,
 )
 from hrl_jax.harness import state as states
@@ -44,7 +46,7 @@ class Knobs(NamedTuple):
     critic: of the critic.
   """
 
-  interfaces: tuple[records.Interface, ...]
+  interfaces: tuple[terms.Interface, ...]
   has_critic: bool
   has_memory: bool
   rounds: int
@@ -110,7 +112,7 @@ class Draw(NamedTuple):
   groups: tuple[records.Group, ...]
   seen: tuple[history.Seen, ...]
   before: history.History
-  hits: Mapping[records.Target, tuple[retrieval.Hit, ...]]
+  hits: Mapping[terms.Target, tuple[retrieval.Hit, ...]]
   others: Mapping[str, history.History]
 
 
@@ -138,7 +140,7 @@ class Proposed(NamedTuple):
   """
 
   labelled: Labelled
-  candidate: records.Candidate
+  candidate: changes.Candidate
   problem: validity.Problem | None
 
 
@@ -150,14 +152,14 @@ class Found(NamedTuple):
     groups: records of what was sampled or graded for it.
   """
 
-  measurement: records.Measurement
+  measurement: changes.Measurement
   groups: tuple[records.Group, ...] = ()
 
 
 def unmeasured(
   reason: str, *, gradings: int = 0, rollouts: int = 0
-) -> records.Measurement:
+) -> changes.Measurement:
   """No measurement (H-86), whatever was spent on it."""
-  return records.Measurement(
+  return changes.Measurement(
     status="none", reason=reason, gradings=gradings, rollouts=rollouts
   )

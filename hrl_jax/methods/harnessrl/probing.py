@@ -11,11 +11,11 @@ import jax
 import numpy as np
 
 from hrl_jax import protocols
-from hrl_jax.harness import commits, critic, donors, records
+from hrl_jax.harness import changes, commits, critic, donors, records, terms
 from hrl_jax.methods import drawing
 from hrl_jax.methods.harnessrl import parts, recording, views
 
-Fields = Mapping[records.FieldKind, records.Field]
+Fields = Mapping[terms.FieldKind, terms.Field]
 
 
 class _Side(NamedTuple):
@@ -131,7 +131,7 @@ def _found(
   ]
   if np.isnan(points).any():
     return parts.Found(parts.unmeasured("thin_group", **spent), tuple(groups))
-  measurement = records.Measurement(
+  measurement = changes.Measurement(
     status="ok",
     reason="sampled",
     before=points[0],
@@ -151,7 +151,7 @@ def _target_met(proposed: parts.Proposed, group: records.Group) -> bool | None:
   withdrawn = {
     target
     for operation in proposed.candidate.operations
-    if isinstance(operation, records.Drop)
+    if isinstance(operation, changes.Drop)
     for target in fields[operation.field].targets
     # A rubric that follows another rule may have lost it since.
     if target in group.criteria

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hrl_jax import protocols
-from hrl_jax.harness import cases, records, rubrics
+from hrl_jax.harness import cases, changes, rubrics, terms
 from hrl_jax.methods.harnessrl import parts, referring, routing
 
 
@@ -64,10 +64,10 @@ def propose(
   )
 
 
-def archive(draw: parts.Draw) -> tuple[records.Version, ...]:
+def archive(draw: parts.Draw) -> tuple[terms.Version, ...]:
   """Last wordings of the lineages that left the rubric, oldest first."""
   known = {each.target: each for each in rubrics.seed_versions(draw.task)}
-  gone: dict[str, records.Version] = {}
+  gone: dict[str, terms.Version] = {}
   for update in draw.before.updates:
     known |= {version.target: version for version in update.made}
     gone |= {target[0]: known[target] for target in update.retired}
@@ -141,14 +141,14 @@ def _candidate(
   made: parts.Parts,
   labelled: parts.Labelled,
   answer: cases.Proposal,
-  interface: records.Interface,
-  operations: tuple[records.Operation, ...],
+  interface: terms.Interface,
+  operations: tuple[changes.Operation, ...],
   round: int,
-) -> records.Candidate:
+) -> changes.Candidate:
   draw, step = labelled.draw, labelled.record.step
   targets = routing.targets(draw, operations)
   points = {view.target: abs(view.points) for view in labelled.case.criteria}
-  return records.Candidate(
+  return changes.Candidate(
     id=f"{step}:{draw.task.id}:{interface}:{round}",
     step=step,
     task=draw.task.id,

@@ -6,7 +6,7 @@ import numpy as np
 
 from hrl_jax import base
 from hrl_jax.core import rewards
-from hrl_jax.harness import records, rubrics
+from hrl_jax.harness import records, rubrics, terms
 
 
 def group(
@@ -17,7 +17,7 @@ def group(
   step: int,
   task: str,
   rubric: rubrics.TaskRubric,
-  fields: Iterable[records.Field],
+  fields: Iterable[terms.Field],
   is_guided: Sequence[bool],
   importance: float | None,
 ) -> records.Group:

@@ -7,7 +7,15 @@ import msgspec
 import numpy as np
 
 from hrl_jax import base, protocols
-from hrl_jax.harness import cases, donors, guidance, records, rubrics, trimming
+from hrl_jax.harness import (
+  cases,
+  changes,
+  donors,
+  guidance,
+  rubrics,
+  terms,
+  trimming,
+)
 from hrl_jax.methods.harnessrl import parts
 
 # Donors of another wording that are graded for one field, at most.
@@ -17,12 +25,12 @@ _TRIES = 2
 class _Choice(NamedTuple):
   """A response that a field may show for one of its targets."""
 
-  target: records.Target
+  target: terms.Target
   donation: cases.Donation
 
 
 def donations(
-  made: parts.Parts, draw: parts.Draw, target: records.Target
+  made: parts.Parts, draw: parts.Draw, target: terms.Target
 ) -> tuple[cases.Donation, ...]:
   """Responses that a reference field for a criterion may show, best first."""
   entry = draw.harness.rubric.find(target[0])
@@ -94,8 +102,8 @@ def assemble(
 
 
 def _earlier(
-  made: parts.Parts, draw: parts.Draw, now: records.Version
-) -> tuple[tuple[records.Target, float], ...]:
+  made: parts.Parts, draw: parts.Draw, now: terms.Version
+) -> tuple[tuple[terms.Target, float], ...]:
   """Earlier wordings of a criterion that mean the same, newest first."""
   known = [*rubrics.seed_versions(draw.task)]
   known += [each for update in draw.before.updates for each in update.made]
@@ -114,12 +122,12 @@ def _earlier(
   )
 
 
-def _is_reference(operation: records.Add | records.Drop) -> bool:
-  return isinstance(operation, records.Add) and operation.field == "reference"
+def _is_reference(operation: changes.Add | changes.Drop) -> bool:
+  return isinstance(operation, changes.Add) and operation.field == "reference"
 
 
 def _choices(
-  add: records.Add, case: cases.ProposalCase, sign: str
+  add: changes.Add, case: cases.ProposalCase, sign: str
 ) -> list[_Choice]:
   """Responses of a sign for the field's targets, best first."""
   return [
@@ -130,7 +138,7 @@ def _choices(
   ]
 
 
-def _to_check(add: records.Add, case: cases.ProposalCase) -> list[_Choice]:
+def _to_check(add: changes.Add, case: cases.ProposalCase) -> list[_Choice]:
   """Positive responses to other wordings that come before any to the target's.
 
   A field shows one positive response, so what comes later is not needed.
@@ -145,10 +153,10 @@ def _to_check(add: records.Add, case: cases.ProposalCase) -> list[_Choice]:
 
 def _with_donors(
   made: parts.Parts,
-  add: records.Add,
+  add: changes.Add,
   case: cases.ProposalCase,
   passed: set[_Choice],
-) -> records.Add:
+) -> changes.Add:
   """The field with a positive and a negative response, of those at hand."""
   positive = next(
     (
@@ -196,7 +204,7 @@ def _submission(draw: parts.Draw, choice: _Choice) -> protocols.Submission:
 
 
 def _is_met(
-  draw: parts.Draw, target: records.Target, scores_C: np.ndarray
+  draw: parts.Draw, target: terms.Target, scores_C: np.ndarray
 ) -> bool:
   """Whether a graded response reaches the desired form; not if missing."""
   is_penalty = draw.harness.rubric.find(target[0]).raw < 0

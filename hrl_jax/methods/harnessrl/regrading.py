@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hrl_jax import base, protocols
-from hrl_jax.harness import critic, operations, records, rubrics
+from hrl_jax.harness import changes, critic, operations, records, rubrics
 from hrl_jax.methods.harnessrl import parts, recording
 
 
@@ -84,17 +84,17 @@ def measure(
   Returns:
     What was found of each, by its id.
   """
-  changes = [change(each) for each in proposed]
+  changed = [change(each) for each in proposed]
   jobs = [
     Job(draw.place, draw.task, draw.groups[0], _new(each))
     for draw, each in zip(
-      (each.labelled.draw for each in proposed), changes, strict=True
+      (each.labelled.draw for each in proposed), changed, strict=True
     )
   ]
   return {
     each.candidate.id: _found(each, changed, scores_GC)
     for each, changed, scores_GC in zip(
-      proposed, changes, grade(jobs, probe, purpose), strict=True
+      proposed, changed, grade(jobs, probe, purpose), strict=True
     )
   }
 
@@ -143,7 +143,7 @@ def _found(
   if np.isnan(effect.delta):
     none = parts.unmeasured("thin_group", gradings=gradings)
     return parts.Found(none, groups)
-  measurement = records.Measurement(
+  measurement = changes.Measurement(
     status="ok",
     reason="regraded",
     before=effect.before,

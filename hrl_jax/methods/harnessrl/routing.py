@@ -6,14 +6,14 @@ that no label calls for, or that could not be applied, is not measured.
 
 from collections.abc import Sequence
 
-from hrl_jax.harness import cases, mounting, records, validity
+from hrl_jax.harness import cases, changes, mounting, records, terms, validity
 from hrl_jax.harness import operations as rubric_operations
 from hrl_jax.harness.prompts import offers
 from hrl_jax.methods.harnessrl import parts
 
 
 def is_worth_asking(
-  labelled: parts.Labelled, interfaces: Sequence[records.Interface], cap: int
+  labelled: parts.Labelled, interfaces: Sequence[terms.Interface], cap: int
 ) -> bool:
   """Whether anything about a task may call for a change.
 
@@ -34,17 +34,17 @@ def is_worth_asking(
 
 
 def targets(
-  draw: parts.Draw, operations: Sequence[records.Operation]
-) -> tuple[records.Target, ...]:
+  draw: parts.Draw, operations: Sequence[changes.Operation]
+) -> tuple[terms.Target, ...]:
   """The criteria that operations are about."""
-  found: list[records.Target] = []
+  found: list[terms.Target] = []
   for operation in operations:
     match operation:
-      case records.Lower():
+      case changes.Lower():
         continue
-      case records.Add():
+      case changes.Add():
         found += operation.targets
-      case records.Drop():
+      case changes.Drop():
         field = draw.harness.fields.get(operation.field)
         found += field.targets if field else ()
       case _:
@@ -57,8 +57,8 @@ def targets(
 
 def is_primary(
   labelled: parts.Labelled,
-  interface: records.Interface,
-  operations: Sequence[records.Operation],
+  interface: terms.Interface,
+  operations: Sequence[changes.Operation],
 ) -> bool:
   """Whether a label asked for some of it (H-70, H-85).
 
@@ -80,7 +80,7 @@ def problem(
   made: parts.Parts,
   labelled: parts.Labelled,
   case: cases.ProposalCase,
-  candidate: records.Candidate,
+  candidate: changes.Candidate,
 ) -> validity.Problem | None:
   """Why a candidate may not be measured, None if it may.
 
@@ -114,7 +114,7 @@ def problem(
   )
 
 
-def _secondary(labels: Sequence[records.Label]) -> set[records.Target]:
+def _secondary(labels: Sequence[records.Label]) -> set[terms.Target]:
   """Criteria that secondary rubric operations may be about (H-70)."""
   return {
     label.target
@@ -132,13 +132,13 @@ def _sampling_problem(labelled: parts.Labelled) -> validity.Problem | None:
 
 
 def _unrouted_guidance(
-  labelled: parts.Labelled, candidate: records.Candidate
+  labelled: parts.Labelled, candidate: changes.Candidate
 ) -> validity.Problem | None:
   """Whether guidance is for what is not blind, or goes while it still is."""
   blind = {
     label.target for label in labelled.record.labels if label.name == "blind"
   }
-  adds = [e for e in candidate.operations if isinstance(e, records.Add)]
+  adds = [e for e in candidate.operations if isinstance(e, changes.Add)]
   for add in adds:
     if wrong := [target[0] for target in add.targets if target not in blind]:
       return validity.Problem("unrouted", f"{', '.join(wrong)} is not blind")
@@ -153,7 +153,7 @@ def _mounting_problem(
   made: parts.Parts,
   labelled: parts.Labelled,
   case: cases.ProposalCase,
-  candidate: records.Candidate,
+  candidate: changes.Candidate,
 ) -> validity.Problem | None:
   draw = labelled.draw
   return mounting.problem(
@@ -172,7 +172,7 @@ def _mounting_problem(
 
 
 def _unrouted_rubric(
-  labelled: parts.Labelled, candidate: records.Candidate
+  labelled: parts.Labelled, candidate: changes.Candidate
 ) -> validity.Problem | None:
   """Whether no label calls for a change of what a candidate touches (H-70)."""
   labels = labelled.record.labels
@@ -190,7 +190,7 @@ def _unrouted_rubric(
 
 
 def _doubtful(
-  made: parts.Parts, labelled: parts.Labelled, candidate: records.Candidate
+  made: parts.Parts, labelled: parts.Labelled, candidate: changes.Candidate
 ) -> validity.Problem | None:
   """Whether a rubric candidate rests on too uncertain a label (H-63).
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hrl_jax.core import task_sampling
-from hrl_jax.harness import records, reversals, rubrics
+from hrl_jax.harness import changes, reversals, rubrics, terms
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import measuring, parts
 
@@ -14,7 +14,7 @@ def metrics(
   made: parts.Parts,
   labelled: Sequence[parts.Labelled],
   measured: Sequence[measuring.Measured],
-  removals: Sequence[records.Removal],
+  removals: Sequence[changes.Removal],
   donor_gradings: int,
 ) -> dict[str, float | int]:
   """What a step of the evolver is worth a curve for.
@@ -52,7 +52,7 @@ def labels(labelled: Sequence[parts.Labelled]) -> dict[str, float | int]:
   return {
     **{
       f"harness/{name}": names.count(name) / len(names) if names else np.nan
-      for name in records.LABELS
+      for name in terms.LABELS
     },
     "harness/thin_tasks": sum(each.code == "thin_group" for each in found),
     "harness/saturated_tasks": sum(each.is_saturated for each in found),
@@ -60,14 +60,14 @@ def labels(labelled: Sequence[parts.Labelled]) -> dict[str, float | int]:
   }
 
 
-def decisions(updates: Sequence[records.Update]) -> dict[str, float | int]:
+def decisions(updates: Sequence[changes.Update]) -> dict[str, float | int]:
   """Accepted and rejected candidates, in all and of each interface."""
   total = sum(update.decision.is_accepted for update in updates)
   result: dict[str, float | int] = {
     "harness/accepted": total,
     "harness/rejected": len(updates) - total,
   }
-  for name in records.INTERFACES:
+  for name in terms.INTERFACES:
     verdicts = [
       update.decision.is_accepted
       for update in updates
@@ -78,13 +78,13 @@ def decisions(updates: Sequence[records.Update]) -> dict[str, float | int]:
   return result
 
 
-def probed(updates: Sequence[records.Update]) -> dict[str, float | int]:
+def probed(updates: Sequence[changes.Update]) -> dict[str, float | int]:
   """Measured and accepted candidates by what is measured of them (H-87).
 
   Each kind has its own rate of accepting what does nothing. Adds that could not
   have passed even if every target came to be met are counted too (H-71).
   """
-  by_kind: dict[str, list[records.Update]] = {
+  by_kind: dict[str, list[changes.Update]] = {
     "adds": [],
     "drops": [],
     "rubrics": [],
@@ -96,7 +96,7 @@ def probed(updates: Sequence[records.Update]) -> dict[str, float | int]:
     kind = "drops"
     if update.candidate.interface == "rubric":
       kind = "rubrics"
-    elif any(isinstance(each, records.Add) for each in operations):
+    elif any(isinstance(each, changes.Add) for each in operations):
       kind = "adds"
     by_kind[kind].append(update)
   result: dict[str, float | int] = {
@@ -113,7 +113,7 @@ def probed(updates: Sequence[records.Update]) -> dict[str, float | int]:
   return result
 
 
-def foreign_donors(updates: Sequence[records.Update]) -> float:
+def foreign_donors(updates: Sequence[changes.Update]) -> float:
   """Share of other tasks' responses among those that accepted fields teach."""
   return _share(
     [
@@ -121,7 +121,7 @@ def foreign_donors(updates: Sequence[records.Update]) -> float:
       for update in updates
       if update.decision.is_accepted
       for operation in update.candidate.operations
-      if isinstance(operation, records.Add)
+      if isinstance(operation, changes.Add)
       for donor in operation.donors
       if donor.sign == "positive"
     ]
@@ -131,7 +131,7 @@ def foreign_donors(updates: Sequence[records.Update]) -> float:
 def reversed_updates(
   made: parts.Parts,
   labelled: Sequence[parts.Labelled],
-  updates: Sequence[records.Update],
+  updates: Sequence[changes.Update],
 ) -> float | int:
   """Accepted rubric updates that undo a recent one (H-122).
 
@@ -169,7 +169,7 @@ def standing(
 
 
 def _share_accepted(
-  updates: Sequence[records.Update], is_grounded: bool
+  updates: Sequence[changes.Update], is_grounded: bool
 ) -> float:
   """Of the measured candidates with evidence from other tasks, or without."""
   return _share(
@@ -183,7 +183,7 @@ def _share_accepted(
 
 
 def _is_reversal(
-  made: parts.Parts, draw: parts.Draw, update: records.Update
+  made: parts.Parts, draw: parts.Draw, update: changes.Update
 ) -> bool:
   steps = [seen.step for seen in (*draw.before.draws(), *draw.seen)]
   story = reversals.Story(

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hrl_jax.harness import (
   cases,
+  changes,
   donors,
   history,
   operations,
   records,
   retrieval,
+  terms,
 )
 from hrl_jax.methods.harnessrl import parts
 
@@ -40,31 +42,31 @@ def case(
   )
 
 
-def operation(made: records.Operation) -> str:
+def operation(made: changes.Operation) -> str:
   """An operation in words."""
   match made:
-    case records.Lower():
+    case changes.Lower():
       return "draw the task less often"
-    case records.Add():
+    case changes.Add():
       targets = ", ".join(cid for cid, _ in made.targets)
       return f"mount <{made.field}> for {targets}"
-    case records.Drop():
+    case changes.Drop():
       return f"withdraw <{made.field}>"
-    case records.Create():
+    case changes.Create():
       what = f"restore {made.restores}" if made.restores else "create"
       return f"{what} ({made.weight:+g}): {made.text}"
-    case records.Rewrite():
+    case changes.Rewrite():
       return f"rewrite {made.cid}: {made.text}"
-    case records.Delete():
+    case changes.Delete():
       return f"delete {made.cid}"
-    case records.Reweight():
+    case changes.Reweight():
       return f"reweight {made.cid} to {made.weight:+g}"
-    case records.Merge():
+    case changes.Merge():
       return f"merge {', '.join(made.cids)}: {made.text}"
   return f"split {made.cid}: {' | '.join(made.texts)}"
 
 
-def update(made: records.Update) -> str:
+def update(made: changes.Update) -> str:
   """A candidate with its measurement and verdict, on one line."""
   what = "; ".join(map(operation, made.candidate.operations))
   delta = made.measurement.delta
@@ -73,7 +75,7 @@ def update(made: records.Update) -> str:
   return f"{what}. {effect}, {verdict} ({made.decision.code})"
 
 
-def outcome(made: records.Outcome) -> str:
+def outcome(made: changes.Outcome) -> str:
   """What became of an accepted candidate by a later draw, on one line."""
   known = [f"{cid}@{version} {name}" for (cid, version), name in made.labels]
   if made.mass_delta is not None:
@@ -86,7 +88,7 @@ def outcome(made: records.Outcome) -> str:
 def _criteria(
   draw: parts.Draw,
   rollouts: Sequence[records.Rollout],
-  labels: Mapping[records.Target, records.Label],
+  labels: Mapping[terms.Target, records.Label],
 ) -> Iterator[cases.CriterionView]:
   rubric = draw.harness.rubric
   for index, (entry, weight) in enumerate(
@@ -132,7 +134,7 @@ def _history(before: history.History) -> Iterator[str]:
 
 
 def _with_outcomes(
-  made: records.Update, outcomes: Sequence[records.Outcome]
+  made: changes.Update, outcomes: Sequence[changes.Outcome]
 ) -> str:
   line = f"step {made.candidate.step}: {update(made)}"
   later = [each for each in outcomes if each.candidate == made.candidate.id]
@@ -143,7 +145,7 @@ def _groups_that_matter(before: history.History) -> list[history.Seen]:
   """The first, the last four draws, and those where reach changed (H-52)."""
   draws = before.draws()
   kept = {seen.id for seen in (*draws[:1], *draws[-_RECENT:])}
-  reached: dict[records.Target, bool] = {}
+  reached: dict[terms.Target, bool] = {}
   for seen in draws:
     for tally in seen.tallies:
       now = tally.reached > 0
@@ -169,7 +171,7 @@ def _group(seen: history.Seen) -> str:
 def _related(
   made: parts.Parts,
   draw: parts.Draw,
-  labels: Mapping[records.Target, records.Label],
+  labels: Mapping[terms.Target, records.Label],
 ) -> Iterator[cases.RelatedView]:
   """The nearest criteria of other tasks; first of what a role is asked about.
 
@@ -190,7 +192,7 @@ def _related(
     ),
     key=lambda each: each[:4],
   )
-  once: dict[str, tuple[records.Target, retrieval.Hit]] = {}
+  once: dict[str, tuple[terms.Target, retrieval.Hit]] = {}
   for *_, own, hit in nearest:
     once.setdefault(hit.target[0], (own, hit))
   kept = [*once.values()][: made.knobs.related_shown]
@@ -200,7 +202,7 @@ def _related(
 def _view(
   made: parts.Parts,
   draw: parts.Draw,
-  own: records.Target,
+  own: terms.Target,
   hit: retrieval.Hit,
 ) -> cases.RelatedView:
   known = draw.others[hit.task]
@@ -233,7 +235,7 @@ def _view(
 
 def _example(
   made: parts.Parts,
-  target: records.Target,
+  target: terms.Target,
   seen: Sequence[history.Seen],
   wanted: bool,
 ) -> str | None:
@@ -261,12 +263,12 @@ def _example(
   )
 
 
-def _touches(made: records.Update, cid: str) -> bool:
+def _touches(made: changes.Update, cid: str) -> bool:
   for each in made.candidate.operations:
     match each:
-      case records.Lower() | records.Drop():
+      case changes.Lower() | changes.Drop():
         continue
-      case records.Add():
+      case changes.Add():
         names = [name for name, _ in each.targets]
       case _:
         names = operations.touches(each)

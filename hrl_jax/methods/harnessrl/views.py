@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from hrl_jax import base
-from hrl_jax.harness import guidance, records, rubrics
+from hrl_jax.harness import guidance, rubrics, terms
 from hrl_jax.methods import drawing, interfaces
 
 
@@ -18,7 +18,7 @@ def cap(step: int, num_steps: int) -> int:
 
 def prompts(
   task: base.Task,
-  fields: Mapping[records.FieldKind, records.Field],
+  fields: Mapping[terms.FieldKind, terms.Field],
   *,
   group_size: int,
   condition_on: str,

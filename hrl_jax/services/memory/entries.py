@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hrl_jax.harness import history, records
+from hrl_jax.harness import changes, history, terms
 from hrl_jax.services.memory import log
 
 
@@ -33,8 +33,8 @@ class News(NamedTuple):
   """
 
   places: dict[str, list[history.Place]]
-  made: list[records.Target]
-  retired: list[records.Target]
+  made: list[terms.Target]
+  retired: list[terms.Target]
 
 
 def encode(entry: Entry) -> str:
@@ -68,7 +68,7 @@ def news(kept_log: log.Log, start: int) -> News:
     task = history.task_of(record)
     if task is not None:
       found.places.setdefault(task, []).append(place)
-    if isinstance(record, records.Update):
+    if isinstance(record, changes.Update):
       found.made.extend(version.target for version in record.made)
       found.retired.extend(record.retired)
   return found

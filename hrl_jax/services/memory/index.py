@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from hrl_jax.harness import history, records
+from hrl_jax.harness import history, terms
 from hrl_jax.services.memory import (
   entries,
   fingerprints,
@@ -93,7 +93,7 @@ class Index:
 
   def nearest(
     self, sign: int, queries_QD: Float[np.ndarray, "Q D"], count: int
-  ) -> list[list[records.Target]]:
+  ) -> list[list[terms.Target]]:
     """About `count` texts near each query, by the wordings that brought them.
 
     Nearly always they are the nearest.

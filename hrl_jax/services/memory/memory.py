@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from hrl_jax.harness import history, records, retrieval
+from hrl_jax.harness import changes, history, records, retrieval, terms
 from hrl_jax.services.memory import embedder as embedders
 from hrl_jax.services.memory import (
   embedding_cache,
@@ -46,7 +46,7 @@ class Memory(contextlib.AbstractContextManager):
     self,
     folder: str | os.PathLike[str],
     bank_hash: str,
-    seeds: Sequence[tuple[str, Sequence[records.Version]]],
+    seeds: Sequence[tuple[str, Sequence[terms.Version]]],
     embedder: embedders.Embedder,
     *,
     top_k: int = 4,
@@ -204,7 +204,7 @@ class Memory(contextlib.AbstractContextManager):
       updates = [
         record
         for _, record in self._log.since(kept)
-        if isinstance(record, records.Update)
+        if isinstance(record, changes.Update)
       ]
       undone = self._meaning.undo(updates)
       self._group.cache_clear()
@@ -227,10 +227,10 @@ class Memory(contextlib.AbstractContextManager):
       ValueError: if the log is damaged.
     """
     tasks: set[str | None] = set()
-    updates: list[records.Update] = []
+    updates: list[changes.Update] = []
     for _, record in self._log.since():
       tasks.add(history.task_of(record))
-      if isinstance(record, records.Update):
+      if isinstance(record, changes.Update):
         updates.append(record)
     meaning = semantics.Semantics(self._cache.vectors, **self._knobs)
     _check_names(self._seeds, meaning)
@@ -242,7 +242,7 @@ class Memory(contextlib.AbstractContextManager):
       meaning.apply(update)
     return meaning, len(tasks - {None})
 
-  def _checked(self, batch: Sequence[records.Record]) -> list[records.Update]:
+  def _checked(self, batch: Sequence[records.Record]) -> list[changes.Update]:
     """The updates among records that may be appended."""
     for record in batch:
       task = history.task_of(record)
@@ -251,8 +251,8 @@ class Memory(contextlib.AbstractContextManager):
           f"A record is of the task {task[:80]!a}, which is not in the bank. "
           "Its tasks are those that the memory was opened with."
         )
-    updates = [each for each in batch if isinstance(each, records.Update)]
-    known: set[records.Target] = set()
+    updates = [each for each in batch if isinstance(each, changes.Update)]
+    known: set[terms.Target] = set()
     for update in updates:
       for target in update.retired:
         if target not in self._meaning and target not in known:
@@ -269,7 +269,7 @@ class Memory(contextlib.AbstractContextManager):
 def _check_names(
   made: Iterable[wordings.Wording],
   meaning: semantics.Semantics,
-  known: Iterable[records.Target] = (),
+  known: Iterable[terms.Target] = (),
 ) -> None:
   """Refuses a wording whose name there is already."""
   names = set(known)

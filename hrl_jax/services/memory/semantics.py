@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from hrl_jax.harness import records, retrieval
+from hrl_jax.harness import changes, retrieval, terms
 from hrl_jax.services.memory import search, wordings
 
 SIGNS = (1, -1)
@@ -23,7 +23,7 @@ _WIDER = 4
 Embed = Callable[[Sequence[str]], Float[np.ndarray, "N D"]]
 
 Candidates = Callable[
-  [int, Float[np.ndarray, "Q D"], int], Sequence[Sequence[records.Target]]
+  [int, Float[np.ndarray, "Q D"], int], Sequence[Sequence[terms.Target]]
 ]
 """`candidates(sign, queries_QD, count)`: for each query about `count` texts,
 nearly always the nearest, each by the wording that brought it."""
@@ -37,7 +37,7 @@ class Undone(NamedTuple):
     kept: rows of the others.
   """
 
-  gone: dict[int, list[records.Target]]
+  gone: dict[int, list[terms.Target]]
   kept: dict[int, list[int]]
 
 
@@ -57,16 +57,14 @@ class Semantics:
     self._floor = floor
     self._tables = {sign: wordings.Table() for sign in SIGNS}
 
-  def __contains__(self, target: records.Target) -> bool:
+  def __contains__(self, target: terms.Target) -> bool:
     return any(target in table for table in self._tables.values())
 
   def table(self, sign: int) -> wordings.Table:
     """The wordings of one sign."""
     return self._tables[sign]
 
-  def rows(
-    self, targets: Iterable[records.Target]
-  ) -> dict[int, tuple[int, ...]]:
+  def rows(self, targets: Iterable[terms.Target]) -> dict[int, tuple[int, ...]]:
     """The rows of some wordings' texts, each once, by sign."""
     rows: dict[int, dict[int, None]] = {sign: {} for sign in SIGNS}
     for target in targets:
@@ -87,14 +85,14 @@ class Semantics:
       if new:
         table.vectors.extend(self._embed(new))
 
-  def apply(self, update: records.Update) -> None:
+  def apply(self, update: changes.Update) -> None:
     """Adds what an update made, and marks as inactive what it retired."""
     task = update.candidate.task
     self.add(wordings.Wording(task, version) for version in update.made)
     for target in update.retired:
       self._table_of(target)[1].retire(target)
 
-  def undo(self, updates: Sequence[records.Update]) -> Undone:
+  def undo(self, updates: Sequence[changes.Update]) -> Undone:
     """Makes it as before some updates, the last that were applied."""
     made = [version.target for each in updates for version in each.made]
     retired = [target for each in updates for target in each.retired]
@@ -141,7 +139,7 @@ class Semantics:
           hits[place] = each
     return tuple(hits)
 
-  def _table_of(self, target: records.Target) -> tuple[int, wordings.Table]:
+  def _table_of(self, target: terms.Target) -> tuple[int, wordings.Table]:
     """The sign of a wording, and the table that has it."""
     return next(each for each in self._tables.items() if target in each[1])
 

@@ -20,7 +20,7 @@ import chromadb
 import numpy as np
 from jaxtyping import Float
 
-from hrl_jax.harness import records
+from hrl_jax.harness import terms
 from hrl_jax.services.memory import wordings
 
 _TIME = "time"
@@ -124,14 +124,14 @@ class Store:
         metadatas=[_metadata(sign, each) for each in batch],
       )
 
-  def remove_texts(self, sign: int, targets: Sequence[records.Target]) -> None:
+  def remove_texts(self, sign: int, targets: Sequence[terms.Target]) -> None:
     """Removes the texts that some wordings brought."""
     for batch in _batches(targets):
       self._semantics[sign].delete(ids=list(map(_name, batch)))
 
   def nearest(
     self, sign: int, queries_QD: Float[np.ndarray, "Q D"], count: int
-  ) -> list[list[records.Target]]:
+  ) -> list[list[terms.Target]]:
     """The wordings that brought the texts nearest to each query, or nearly."""
     found = []
     for batch in _batches(queries_QD):
@@ -214,11 +214,11 @@ def _metadata(sign: int, text: wordings.Text) -> dict[str, str | int | bool]:
   return {"task": text.task, "sign": sign, "active": text.is_active}
 
 
-def _name(target: records.Target) -> str:
+def _name(target: terms.Target) -> str:
   return f"{target[0]}@{target[1]}"
 
 
-def _target(name: str) -> records.Target:
+def _target(name: str) -> terms.Target:
   cid, _, version = name.rpartition("@")
   return cid, int(version)
 

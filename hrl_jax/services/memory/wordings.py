@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from hrl_jax.harness import records, retrieval
+from hrl_jax.harness import retrieval, terms
 from hrl_jax.services.memory import search
 
 
@@ -15,7 +15,7 @@ class Wording(NamedTuple):
   """A criterion at one wording, and the task that it belongs to."""
 
   task: str
-  version: records.Version
+  version: terms.Version
 
 
 class Text(NamedTuple):
@@ -29,7 +29,7 @@ class Text(NamedTuple):
     vector: its embedding.
   """
 
-  target: records.Target
+  target: terms.Target
   task: str
   text: str
   is_active: bool
@@ -54,13 +54,13 @@ class Table:
     self.near: dict[str, search.Near] = {}
     self._rows: dict[str, int] = {}
     # Of each text its wordings, in the order of their names.
-    self._wordings: list[tuple[tuple[records.Target, str], ...]] = []
+    self._wordings: list[tuple[tuple[terms.Target, str], ...]] = []
     # The wording that brought it.
-    self._first: list[tuple[records.Target, str]] = []
-    self._row_of: dict[records.Target, int] = {}
-    self._retired: set[records.Target] = set()
+    self._first: list[tuple[terms.Target, str]] = []
+    self._row_of: dict[terms.Target, int] = {}
+    self._retired: set[terms.Target] = set()
 
-  def __contains__(self, target: records.Target) -> bool:
+  def __contains__(self, target: terms.Target) -> bool:
     return target in self._row_of
 
   def add(self, wordings: Iterable[Wording]) -> None:
@@ -78,15 +78,15 @@ class Table:
         self._wordings[row] = tuple(shared)
       self._row_of[version.target] = row
 
-  def retire(self, target: records.Target) -> None:
+  def retire(self, target: terms.Target) -> None:
     """Marks a wording that is here as inactive."""
     self._retired.add(target)
 
-  def restore(self, target: records.Target) -> None:
+  def restore(self, target: terms.Target) -> None:
     """Marks a wording as active again."""
     self._retired.remove(target)
 
-  def remove(self, target: records.Target) -> None:
+  def remove(self, target: terms.Target) -> None:
     """Removes the last wording that was added, as if it had never been."""
     row = self._row_of.pop(target)
     self._wordings[row] = tuple(
@@ -99,11 +99,11 @@ class Table:
       # What is near to a text may name the row.
       self.near.clear()
 
-  def row(self, target: records.Target) -> int:
+  def row(self, target: terms.Target) -> int:
     """The row of a wording's text."""
     return self._row_of[target]
 
-  def first(self, row: int) -> tuple[records.Target, str]:
+  def first(self, row: int) -> tuple[terms.Target, str]:
     """The wording that brought a text, and its task."""
     return self._first[row]
 
@@ -117,7 +117,7 @@ class Table:
       for row, vector_D in zip(rows, vectors_ND, strict=True)
     ]
 
-  def rows_of(self, targets: Sequence[records.Target]) -> Int[np.ndarray, " N"]:
+  def rows_of(self, targets: Sequence[terms.Target]) -> Int[np.ndarray, " N"]:
     """The rows of some wordings' texts."""
     return np.array([self._row_of[target] for target in targets], np.int64)
 

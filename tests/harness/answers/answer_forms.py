@@ -1,6 +1,6 @@
 """Every operation, as an answer to a question has it and as a record."""
 
-from hrl_jax.harness import records
+from hrl_jax.harness import changes
 from hrl_jax.harness.prompts import layout, rules
 from hrl_jax.harness.prompts import proposal as prompt
 from tests.harness import role_cases
@@ -28,7 +28,7 @@ ROLLOUT = [
       "targets": ["c6", "c1"],
       "text": "Name the groups.",
     },
-    records.Add(
+    changes.Add(
       field="criterion",
       targets=(role_cases.target(6), role_cases.target(1)),
       text="Name the groups.",
@@ -36,46 +36,46 @@ ROLLOUT = [
   ),
   (
     {"op": "add", "field": "reference", "targets": ["c6"]},
-    records.Add(field="reference", targets=(role_cases.target(6),), text=""),
+    changes.Add(field="reference", targets=(role_cases.target(6),), text=""),
   ),
   (
     {"op": "add", "field": "critique", "targets": ["c1"], "text": "None did."},
-    records.Add(
+    changes.Add(
       field="critique", targets=(role_cases.target(1),), text="None did."
     ),
   ),
-  ({"op": "drop", "field": "critique"}, records.Drop(field="critique")),
+  ({"op": "drop", "field": "critique"}, changes.Drop(field="critique")),
 ]
 RUBRIC = [
   (
     {"op": "create", "text": "is kind", "weight": 2},
-    records.Create(text="is kind", weight=2.0),
+    changes.Create(text="is kind", weight=2.0),
   ),
   (
     {"op": "restore", "id": "a1", "weight": 1.5},
-    records.Create(
+    changes.Create(
       text="names a reaction", weight=1.5, restores=role_cases.ARCHIVED.cid
     ),
   ),
   (
     {"op": "rewrite", "id": "c2", "text": "gives the steps"},
-    records.Rewrite(cid=cid(2), text="gives the steps"),
+    changes.Rewrite(cid=cid(2), text="gives the steps"),
   ),
-  ({"op": "delete", "id": "c4"}, records.Delete(cid=cid(4))),
+  ({"op": "delete", "id": "c4"}, changes.Delete(cid=cid(4))),
   (
     {"op": "reweight", "id": "c5", "weight": 1.0},
-    records.Reweight(cid=cid(5), weight=1.0),
+    changes.Reweight(cid=cid(5), weight=1.0),
   ),
   (
     {"op": "merge", "ids": ["c1", "c6"], "text": "explains why"},
-    records.Merge(cids=(cid(1), cid(6)), text="explains why"),
+    changes.Merge(cids=(cid(1), cid(6)), text="explains why"),
   ),
   (
     {"op": "split", "id": "c3", "texts": ["a", "b"], "weights": None},
-    records.Split(cid=cid(3), texts=("a", "b")),
+    changes.Split(cid=cid(3), texts=("a", "b")),
   ),
   (
     {"op": "split", "id": "c7", "texts": ["a", "b"], "weights": [0.5, 0.5]},
-    records.Split(cid=cid(7), texts=("a", "b"), weights=(0.5, 0.5)),
+    changes.Split(cid=cid(7), texts=("a", "b"), weights=(0.5, 0.5)),
   ),
 ]

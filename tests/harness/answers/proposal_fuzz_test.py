@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 from hypothesis import strategies as st
 
-from hrl_jax.harness import cases, operations, records
+from hrl_jax.harness import cases, changes, operations, records
 from hrl_jax.harness.answers import proposal
 from hrl_jax.harness.prompts import names
 from tests.harness import role_cases
@@ -54,18 +54,18 @@ def _is_offered(operation, case):
   blind = {x.target for x in case.labels if x.name == "blind"}
   anchors = {view.target[0] for view in known.values() if view.is_anchor}
   match operation:
-    case records.Add():
+    case changes.Add():
       return set(operation.targets) <= blind and len(operation.targets) > 0
-    case records.Drop():
+    case changes.Drop():
       return operation.field in case.fields
-    case records.Create(restores=str() as cid):
+    case changes.Create(restores=str() as cid):
       return cid in {version.cid for version in case.archive}
-    case records.Reweight():
+    case changes.Reweight():
       return operation.cid in {view.target[0] for view in known.values()}
   touched = operations.touches(operation)
   cids = {view.target[0] for view in known.values()}
   return set(touched) <= cids - anchors and (
-    case.writes or isinstance(operation, records.Delete)
+    case.writes or isinstance(operation, changes.Delete)
   )
 
 
@@ -93,7 +93,7 @@ def test_any_value_is_read_and_only_what_was_asked_for(value, variant):
   touched = [cid for each in read.rubric for cid in operations.touches(each)]
   assert len(set(touched)) == len(touched)
   # It can be logged.
-  candidate = records.Candidate(
+  candidate = changes.Candidate(
     id="x",
     step=0,
     task="t",
@@ -108,10 +108,10 @@ def test_any_value_is_read_and_only_what_was_asked_for(value, variant):
     rationale=read.rationale,
     author="a model",
   )
-  update = records.Update(
+  update = changes.Update(
     candidate,
-    records.Measurement("none", "x"),
-    records.Decision(False, "x"),
+    changes.Measurement("none", "x"),
+    changes.Decision(False, "x"),
   )
   assert records.decode(records.encode(update)) == update
 

@@ -1,7 +1,7 @@
 import jsonschema
 import pytest
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes
 from hrl_jax.harness.answers import proposal
 from hrl_jax.harness.prompts import forms
 from tests.harness import role_cases
@@ -23,7 +23,7 @@ def test_every_operation_by_hand():
   )
   jsonschema.validate(answer, answer_forms.schema(CASE))
   assert proposal.read(answer, CASE) == cases.Proposal(
-    sampling=(records.Lower(),),
+    sampling=(changes.Lower(),),
     rollout=tuple(operation for _, operation in ROLLOUT),
     rubric=tuple(operation for _, operation in RUBRIC),
     evidence=("g-5", "g-0"),
@@ -34,7 +34,7 @@ def test_every_operation_by_hand():
 
 @pytest.mark.parametrize(
   ("form", "operation"),
-  [*ROLLOUT, *RUBRIC, ({"op": "reweight"}, records.Lower())],
+  [*ROLLOUT, *RUBRIC, ({"op": "reweight"}, changes.Lower())],
 )
 def test_an_operation_is_written_as_it_was_read(form, operation):
   assert forms.written(operation, CASE) == form
@@ -160,7 +160,7 @@ def test_what_is_not_on_offer_is_refused():
   )
   read = proposal.read(answer, role_cases.SECOND_ROUND)
   assert not (read.sampling or read.rollout) and len(read.problems) == 2
-  assert read.rubric == (records.Rewrite(cid=_cid(2), text="x"),)
+  assert read.rubric == (changes.Rewrite(cid=_cid(2), text="x"),)
 
 
 def test_a_deep_value_is_refused():

@@ -1,6 +1,6 @@
 import pytest
 
-from hrl_jax.harness import records
+from hrl_jax.harness import terms
 from hrl_jax.harness.prompts import offers
 from tests.harness import role_cases
 
@@ -80,7 +80,7 @@ def test_a_reference_needs_a_positive_response():
 
 
 def test_a_field_is_dropped_once_no_target_is_blind():
-  field = records.Field(
+  field = terms.Field(
     "criterion", (role_cases.target(1), role_cases.target(3)), "x", (), 3
   )
   fields = {"criterion": field}

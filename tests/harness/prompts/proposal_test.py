@@ -2,7 +2,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from hrl_jax.harness import records
+from hrl_jax.harness import changes
 from hrl_jax.harness.prompts import layout, proposal, rules
 from tests.harness import role_cases
 
@@ -45,13 +45,13 @@ def test_the_state_by_hand():
 
 def test_earlier_changes_are_named_as_evidence():
   rejection = role_cases.rejection(role_cases.REJECTED, "rubric")
-  update = records.Update(*rejection)
-  lowered = records.Update(
+  update = changes.Update(*rejection)
+  lowered = changes.Update(
     msgspec.structs.replace(
       rejection.candidate, id="u-0", step=4, interface="sampling"
     ),
-    records.Measurement("ok", "mass"),
-    records.Decision(True, "measured"),
+    changes.Measurement("ok", "mass"),
+    changes.Decision(True, "measured"),
   )
   text, schema = _asked(updates=(lowered, update))
   assert (
@@ -120,10 +120,10 @@ def test_the_second_round_shows_what_was_rejected_and_why():
 
 
 def test_a_rejection_without_measurement_says_so():
-  rejection = role_cases.rejection((records.Lower(),), "sampling")._replace(
-    measurement=records.Measurement("none", "timeout"),
+  rejection = role_cases.rejection((changes.Lower(),), "sampling")._replace(
+    measurement=changes.Measurement("none", "timeout"),
     # What is behind the colon may come from others.
-    decision=records.Decision(False, "unmeasured:c2 says <b>"),
+    decision=changes.Decision(False, "unmeasured:c2 says <b>"),
   )
   text, _ = _asked(rejections=(rejection,))
   assert (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 
 from hrl_jax import base, fences
-from hrl_jax.harness import records
+from hrl_jax.harness import changes, records, terms
 from hrl_jax.harness.prompts import (
   attribution,
   layout,
@@ -123,7 +123,7 @@ def test_the_rubric_and_the_task_are_never_cut():
 
 def test_a_question_that_needs_more_room_gets_it():
   archive = tuple(
-    records.Version(f"{role_cases.TASK}#{n}", 0, "x" * 200, 1, "seed")
+    terms.Version(f"{role_cases.TASK}#{n}", 0, "x" * 200, 1, "seed")
     for n in range(20, 60)
   )
   case = role_cases.PROPOSAL_CASE._replace(
@@ -174,20 +174,18 @@ def _hostile(texts):
     wording=next(more),
     quotes=(records.Quote(0, next(more)),),
   )
-  mounted = records.Field(
-    "critique", role_cases.FIELD.targets, next(more), (), 9
-  )
-  version = records.Version(f"{role_cases.TASK}#9", 1, next(more), 1, "seed")
+  mounted = terms.Field("critique", role_cases.FIELD.targets, next(more), (), 9)
+  version = terms.Version(f"{role_cases.TASK}#9", 1, next(more), 1, "seed")
   rejection = role_cases.rejection(
     (
-      records.Create(text=next(more), weight=1.0),
-      records.Split(cid=f"{role_cases.TASK}#1", texts=some(2)),
+      changes.Create(text=next(more), weight=1.0),
+      changes.Split(cid=f"{role_cases.TASK}#1", texts=some(2)),
     ),
     "rubric",
   )
   lowered = role_cases.rejection(
     (
-      records.Add(
+      changes.Add(
         field="critique", targets=(role_cases.target(1),), text=next(more)
       ),
     ),
@@ -205,7 +203,7 @@ def _hostile(texts):
     archive=(version,),
     rejections=(
       rejection._replace(
-        measurement=records.Measurement("none", "why: " + next(more))
+        measurement=changes.Measurement("none", "why: " + next(more))
       ),
       lowered,
     ),

@@ -2,7 +2,7 @@ import hypothesis
 import msgspec
 import pytest
 
-from hrl_jax.harness import cases, operations, records
+from hrl_jax.harness import cases, changes, operations, terms
 from hrl_jax.harness.answers import proposal as answers
 from hrl_jax.harness.prompts import forms
 from hrl_jax.harness.stand_in import proposals
@@ -18,7 +18,7 @@ CASE = role_cases.PROPOSAL_CASE._replace(
 C1, C2, C3, C4, C5, C6, C7 = (role_cases.target(n) for n in range(1, 8))
 TEXTS = {view.target: view.text for view in CASE.case.criteria}
 
-Add, Drop = records.Add, records.Drop
+Add, Drop = changes.Add, changes.Drop
 
 
 def _proposal(case=CASE, **others):
@@ -43,12 +43,12 @@ def _reviewed(case, number, **others):
 
 def _rejection(*proposed, code="below"):
   update = makes.update(*proposed, is_accepted=False)
-  decision = records.Decision(False, code)
+  decision = changes.Decision(False, code)
   return cases.Rejection(update.candidate, update.measurement, decision)
 
 
 def test_a_saturated_task_is_drawn_less_often():
-  assert _proposal(level=2).sampling == (records.Lower(),)
+  assert _proposal(level=2).sampling == (changes.Lower(),)
   assert _proposal(is_saturated=False).sampling == ()
   assert _proposal(level=3).sampling == ()
   assert _proposal(interfaces=("rollout", "rubric")).sampling == ()
@@ -130,12 +130,12 @@ def _primary(case=CASE, **others):
   )
 
 
-REWRITTEN = makes.update(records.Rewrite("t#9", "is kind"))
+REWRITTEN = makes.update(changes.Rewrite("t#9", "is kind"))
 
 
 def test_a_spurious_criterion_is_rewritten_if_there_are_words():
   assert _primary(updates=(REWRITTEN,)) == (
-    records.Rewrite(C2[0], "names pores"),
+    changes.Rewrite(C2[0], "names pores"),
   )
 
 
@@ -144,20 +144,20 @@ def test_a_spurious_criterion_is_rewritten_if_there_are_words():
   [
     {"pool": ()},
     {"writes": False},
-    {"rejections": (_rejection(records.Delete("t#9"), code="above"),)},
+    {"rejections": (_rejection(changes.Delete("t#9"), code="above"),)},
   ],
 )
 def test_without_words_it_counts_for_less_or_goes(others):
-  assert _primary(**others) == (records.Reweight(C2[0], 1.0),)
+  assert _primary(**others) == (changes.Reweight(C2[0], 1.0),)
   lowest = _reviewed(CASE, 2, raw=1.0)
-  assert _primary(lowest, **others) == (records.Delete(C2[0]),)
+  assert _primary(lowest, **others) == (changes.Delete(C2[0]),)
   penalty = _reviewed(CASE, 2, raw=-3.0)
-  assert _primary(penalty, **others) == (records.Reweight(C2[0], -1.0),)
+  assert _primary(penalty, **others) == (changes.Reweight(C2[0], -1.0),)
 
 
 def test_the_words_of_an_anchor_stay():
   anchor = _reviewed(CASE, 2, is_anchor=True)
-  assert _primary(anchor) == (records.Reweight(C2[0], 1.0),)
+  assert _primary(anchor) == (changes.Reweight(C2[0], 1.0),)
   lowest = _reviewed(anchor, 2, raw=1.0)
   assert _primary(lowest) == ()
 
@@ -197,13 +197,13 @@ def test_what_is_met_by_what_it_asks_for_keeps_its_weight():
 def test_what_boilerplate_meets_is_tightened():
   case = _generic(QUIET, 3)
   assert _proposal(case, updates=(REWRITTEN,)).rubric == (
-    records.Rewrite(C3[0], "names pores"),
+    changes.Rewrite(C3[0], "names pores"),
   )
   # c3 has the least weight already; c5 is an anchor.
   case = _generic(QUIET, 3, 5)
   assert _proposal(case, pool=()).rubric == (
-    records.Delete(C3[0]),
-    records.Reweight(C5[0], 1.0),
+    changes.Delete(C3[0]),
+    changes.Reweight(C5[0], 1.0),
   )
   assert _proposal(case, writes=False) == _proposal(case, pool=())
 
@@ -211,8 +211,8 @@ def test_what_boilerplate_meets_is_tightened():
 def test_two_secondary_operations_at_most_and_none_on_penalties():
   case = _generic(QUIET, 1, 3, 4, 5, 7)
   assert _proposal(case, pool=()).rubric == (
-    records.Reweight(C1[0], 1.0),
-    records.Delete(C3[0]),
+    changes.Reweight(C1[0], 1.0),
+    changes.Delete(C3[0]),
   )
   penalty = _generic(_reviewed(QUIET, 3, raw=-2.0), 3)
   assert _proposal(penalty).rubric == ()
@@ -223,7 +223,7 @@ def test_a_saturated_task_is_asked_something_new():
   case = _relabelled(case, c3="saturated")
   raws = sorted(v.raw for v in case.case.criteria if v.raw > 0)
   weight = raws[(len(raws) - 1) // 2]
-  assert _proposal(case).rubric == (records.Create("names pores", weight),)
+  assert _proposal(case).rubric == (changes.Create("names pores", weight),)
   assert _proposal(case, pool=()).rubric == ()
   assert _proposal(case, most=len(case.case.criteria)).rubric == ()
 
@@ -231,8 +231,8 @@ def test_a_saturated_task_is_asked_something_new():
 def test_no_two_operations_say_the_same():
   case = _generic(CASE, 3)._replace(updates=(REWRITTEN,))
   assert _proposal(case).rubric == (
-    records.Rewrite(C2[0], "names pores"),
-    records.Rewrite(C3[0], "names a gas"),
+    changes.Rewrite(C2[0], "names pores"),
+    changes.Rewrite(C3[0], "names a gas"),
   )
 
 
@@ -240,16 +240,16 @@ def test_blind_criteria_count_for_less_once_guidance_has_ended():
   case = _relabelled(QUIET, c3="agree")
   assert _proposal(case).rubric == ()
   assert _proposal(case, cap=0).rubric == (
-    records.Reweight(C1[0], 1.0),
-    records.Reweight(C6[0], 1.0),
+    changes.Reweight(C1[0], 1.0),
+    changes.Reweight(C6[0], 1.0),
   )
 
 
 def test_a_second_round_revises_what_a_label_asked_for_only():
   for said, other in (CASE.pool, CASE.pool[::-1]):
-    rejected = (_rejection(records.Rewrite(C2[0], said)),)
+    rejected = (_rejection(changes.Rewrite(C2[0], said)),)
     assert _proposal(rejections=rejected).rubric == (
-      records.Rewrite(C2[0], other),
+      changes.Rewrite(C2[0], other),
     )
 
 
@@ -260,18 +260,18 @@ def test_the_rubric_may_be_closed():
 @pytest.mark.parametrize(
   "tried",
   [
-    records.Rewrite("t#9", "names pores"),
-    records.Create("names pores", 1.0),
-    records.Merge(("t#8", "t#9"), "names pores"),
-    records.Split("t#9", ("is kind", "names pores")),
+    changes.Rewrite("t#9", "names pores"),
+    changes.Create("names pores", 1.0),
+    changes.Merge(("t#8", "t#9"), "names pores"),
+    changes.Split("t#9", ("is kind", "names pores")),
   ],
 )
 def test_no_sentence_is_tried_twice(tried):
   for is_accepted in (True, False):
     update = makes.update(tried, is_accepted=is_accepted)
     assert _primary(updates=(update,))[0].text == "names a gas"
-  both = makes.update(records.Create("names a gas", 1.0))
-  assert _primary(updates=(update, both)) == (records.Reweight(C2[0], 1.0),)
+  both = makes.update(changes.Create("names a gas", 1.0))
+  assert _primary(updates=(update, both)) == (changes.Reweight(C2[0], 1.0),)
 
 
 def test_a_sentence_of_the_rubric_is_not_said_again():
@@ -309,7 +309,7 @@ def test_it_takes_only_what_an_llm_is_offered(random):
   case = random_cases.proposal_case(random)
   proposal = proposals.proposal(case)
   assert answers.read(_written(proposal, case), case) == proposal
-  changed = {name for name in records.INTERFACES if getattr(proposal, name)}
+  changed = {name for name in terms.INTERFACES if getattr(proposal, name)}
   assert changed <= {*case.interfaces}
 
 
@@ -321,7 +321,7 @@ def test_every_sentence_is_of_the_pool_and_new(random):
   told += [rejection.candidate for rejection in case.rejections]
   tried = {view.text for view in case.case.criteria}
   for operation in (each for of in told for each in of.operations):
-    if not isinstance(operation, records.Add):
+    if not isinstance(operation, changes.Add):
       tried |= {
         getattr(operation, "text", ""),
         *getattr(operation, "texts", ()),

@@ -1,7 +1,7 @@
 """Random cases of a proposer, of which little is likely and all may be."""
 
 from hrl_jax import base
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, terms
 from tests.harness import makes
 
 _SENTENCES = (
@@ -60,13 +60,11 @@ def proposal_case(random):
   """What the proposer is shown, in its first round or its second one."""
   shown = case(random)
   targets = [view.target for view in shown.criteria]
-  interfaces = tuple(
-    each for each in records.INTERFACES if random.random() < 0.8
-  )
+  interfaces = tuple(each for each in terms.INTERFACES if random.random() < 0.8)
   rejections = ()
   if interfaces and random.random() < 0.5:
     rejections = tuple(_rejection(random, targets, each) for each in interfaces)
-  kinds = random.sample(records.FIELD_KINDS, random.randrange(4))
+  kinds = random.sample(terms.FIELD_KINDS, random.randrange(4))
   return cases.ProposalCase(
     case=shown,
     labels=tuple(
@@ -91,7 +89,7 @@ def proposal_case(random):
       for target in targets
       if random.random() < 0.5
     },
-    archive=(records.Version("t#8", 1, "was good", 1, "seed"),),
+    archive=(terms.Version("t#8", 1, "was good", 1, "seed"),),
     interfaces=interfaces,
     lowest=1.0,
     highest=3.0,
@@ -108,9 +106,7 @@ def proposal_case(random):
 def _donations(random, target):
   return tuple(
     cases.Donation(
-      records.Donor(
-        "g", 0, random.choice(["positive", "negative"]), "t", target
-      ),
+      terms.Donor("g", 0, random.choice(["positive", "negative"]), "t", target),
       "Pores.",
       None,
     )
@@ -123,29 +119,29 @@ def _operations(random, targets, interface):
   words = random.choice(_POOL)
   match interface:
     case "sampling":
-      return (records.Lower(),)
+      return (changes.Lower(),)
     case "rollout":
-      kind = random.choice(records.FIELD_KINDS)
-      return (records.Add(kind, (target,), words),)
+      kind = random.choice(terms.FIELD_KINDS)
+      return (changes.Add(kind, (target,), words),)
   return (
     random.choice(
       [
-        records.Rewrite(target[0], words),
-        records.Create(words, 2.0),
-        records.Merge((target[0], "t#9"), words),
-        records.Split(target[0], (words, "another")),
-        records.Reweight(target[0], 2.0),
+        changes.Rewrite(target[0], words),
+        changes.Create(words, 2.0),
+        changes.Merge((target[0], "t#9"), words),
+        changes.Split(target[0], (words, "another")),
+        changes.Reweight(target[0], 2.0),
       ]
     ),
   )
 
 
 def _update(random, targets, step):
-  proposed = _operations(random, targets, random.choice(records.INTERFACES))
+  proposed = _operations(random, targets, random.choice(terms.INTERFACES))
   return makes.update(*proposed, step=step, is_accepted=random.random() < 0.5)
 
 
 def _rejection(random, targets, interface):
   update = makes.update(*_operations(random, targets, interface), step=50)
-  decision = records.Decision(False, random.choice(["above", *["below"] * 4]))
+  decision = changes.Decision(False, random.choice(["above", *["below"] * 4]))
   return cases.Rejection(update.candidate, update.measurement, decision)

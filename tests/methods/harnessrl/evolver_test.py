@@ -1,8 +1,8 @@
-from hrl_jax.harness import cases, commits, records
+from hrl_jax.harness import cases, changes, commits, records
 from tests.methods.harnessrl import same, stubs, world
 
 Z = ("t0#4", 0)
-ADD = records.Add("criterion", (Z,), "Has z.")
+ADD = changes.Add("criterion", (Z,), "Has z.")
 
 
 def test_a_step_in_which_nothing_is_proposed_is_written_down():
@@ -20,7 +20,7 @@ def test_a_step_in_which_nothing_is_proposed_is_written_down():
 
 
 def test_updates_are_committed_rubric_first_and_orphans_are_swept_up():
-  lower = (records.Lower(),)
+  lower = (changes.Lower(),)
 
   def propose(case):
     if case.case.step < 2:
@@ -28,7 +28,7 @@ def test_updates_are_committed_rubric_first_and_orphans_are_swept_up():
     return cases.Proposal(
       sampling=lower,
       rollout=(ADD,),
-      rubric=(records.Rewrite("t0#4", "Has y."),),
+      rubric=(changes.Rewrite("t0#4", "Has y."),),
     )
 
   run = world.run(stubs.Roles(propose), world.scripted(), rounds=1)
@@ -44,10 +44,10 @@ def test_updates_are_committed_rubric_first_and_orphans_are_swept_up():
     records.Labels,
     records.Group,  # The probe, and the regrade.
     records.Group,
-    records.Update,
-    records.Update,
-    records.Update,
-    records.Removal,
+    changes.Update,
+    changes.Update,
+    changes.Update,
+    changes.Removal,
   ]
   updates = run.log[written + 4 : written + 7]
   assert [update.candidate.interface for update in updates] == [
@@ -57,7 +57,7 @@ def test_updates_are_committed_rubric_first_and_orphans_are_swept_up():
   ]
   assert all(update.decision.is_accepted for update in updates)
   # The field was for words that the same step has changed.
-  assert run.log[-1] == records.Removal(2, "t0", "criterion", "orphan")
+  assert run.log[-1] == changes.Removal(2, "t0", "criterion", "orphan")
   task = world.task(state, 0)
   assert task.fields == {}
   assert (task.level, task.rubric.version) == (1, 1)
@@ -69,7 +69,7 @@ def test_a_field_goes_when_its_target_is_deleted_later():
   def propose(case):
     if case.case.step == 0:
       return cases.Proposal(rollout=(ADD,))
-    return cases.Proposal(rubric=(records.Delete("t0#4"),))
+    return cases.Proposal(rubric=(changes.Delete("t0#4"),))
 
   def hacked(case):
     quotes = tuple(records.Quote(place, "a") for place in (0, 1))
@@ -82,8 +82,8 @@ def test_a_field_goes_when_its_target_is_deleted_later():
   state = run.start(rollout=(5.0, 90.0), rubric=(0.0, 90.0))
   for step in range(2):
     state = run.step(state, step, draws=[0])
-  assert run.memory.of(records.Removal) == [
-    records.Removal(1, "t0", "criterion", "orphan")
+  assert run.memory.of(changes.Removal) == [
+    changes.Removal(1, "t0", "criterion", "orphan")
   ]
   assert world.task(state, 0).fields == {}
 
@@ -93,7 +93,7 @@ def test_a_task_of_the_bank_that_is_not_drawn_stays_as_it_is():
   state = run.start()
   before = [world.task(state, place) for place in range(6)]
   state = run.step(state, 0, draws=[0, 3])
-  assert run.memory.of(records.Update)
+  assert run.memory.of(changes.Update)
   for place in (1, 2, 4, 5):
     assert world.task(state, place) == before[place]
 
@@ -107,12 +107,12 @@ def test_the_same_step_from_the_same_state_ends_the_same():
 def test_answers_of_no_use_change_nothing():
   def propose(case):
     return cases.Proposal(
-      sampling=(records.Lower(),),
+      sampling=(changes.Lower(),),
       rollout=(
-        records.Add("criterion", (("nobody#1", 0),), "x"),
-        records.Drop("critique"),
+        changes.Add("criterion", (("nobody#1", 0),), "x"),
+        changes.Drop("critique"),
       ),
-      rubric=(records.Rewrite("t0#4", ""), records.Merge((), "x")),
+      rubric=(changes.Rewrite("t0#4", ""), changes.Merge((), "x")),
       problems=("half a JSON",),
     )
 
@@ -121,7 +121,7 @@ def test_answers_of_no_use_change_nothing():
   after = run.step(state, 0, draws=[0])
   assert after.harness is state.harness
   assert not run.calls("sample") and not run.calls("grade")
-  assert {u.decision.code for u in run.memory.of(records.Update)} == {
+  assert {u.decision.code for u in run.memory.of(changes.Update)} == {
     "invalid:unsaturated",
     "invalid:unrouted",
     "invalid:text",

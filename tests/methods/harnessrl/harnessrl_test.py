@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hrl_jax import base, collect
-from hrl_jax.harness import cases, commits, records
+from hrl_jax.harness import cases, changes, commits, records, terms
 from hrl_jax.methods import drawing, grpo
 from tests.methods.harnessrl import same, stubs, world
 
@@ -36,7 +36,7 @@ def fields_of(state, place):
 
 
 def add(kind="criterion"):
-  return records.Add(kind, (("t0#4", 0),), "Has z.")
+  return changes.Add(kind, (("t0#4", 0),), "Has z.")
 
 
 def proposes(**operations):
@@ -52,13 +52,13 @@ def whole():
 
 def test_the_log_replayed_is_the_live_state_bit_for_bit(whole):
   run, state = whole
-  assert {each.code for each in run.memory.of(records.Removal)} == {"cap"}
+  assert {each.code for each in run.memory.of(changes.Removal)} == {"cap"}
   accepted = {
     update.candidate.interface
-    for update in run.memory.of(records.Update)
+    for update in run.memory.of(changes.Update)
     if update.decision.is_accepted
   }
-  assert accepted == set(records.INTERFACES)
+  assert accepted == set(terms.INTERFACES)
   same.states(commits.replay(run.tasks, run.log), state.harness)
 
 
@@ -78,7 +78,7 @@ def test_groups_are_durable_before_anything_is_learnt_from_them(whole):
     assert events[0] == ("append", [records.Group] * 6)
     written = [what for name, what in events[1:] if name == "append"]
     assert records.Labels in written[0]
-    assert all(set(more) == {records.Removal} for more in written[1:])
+    assert all(set(more) == {changes.Removal} for more in written[1:])
 
 
 def test_every_group_says_which_weights_made_it(whole):
@@ -93,7 +93,7 @@ def test_every_group_says_which_weights_made_it(whole):
 def test_every_record_and_update_names_its_author(whole):
   run, _ = whole
   assert {each.author for each in run.memory.of(records.Labels)} == {"rules"}
-  assert {each.candidate.author for each in run.memory.of(records.Update)} == {
+  assert {each.candidate.author for each in run.memory.of(changes.Update)} == {
     "rules"
   }
 
@@ -104,7 +104,7 @@ def test_without_interfaces_it_is_grpo_bit_for_bit():
   for step in range(4):
     state = run.step(state, step)
     same.evidence(run.evidence[step], grpo_plan_and_evidence(run.tasks, step))
-  assert not run.memory.of(records.Update)
+  assert not run.memory.of(changes.Update)
   assert not run.calls("sample") and not run.calls("grade")
 
 
@@ -116,7 +116,7 @@ def test_with_every_candidate_rejected_it_is_grpo_bit_for_bit():
     same.evidence(run.evidence[step], grpo_plan_and_evidence(run.tasks, step))
   measured = {
     update.candidate.interface
-    for update in run.memory.of(records.Update)
+    for update in run.memory.of(changes.Update)
     if update.measurement.delta is not None
   }
   assert measured == {"rollout", "rubric"}
@@ -147,7 +147,7 @@ def test_the_cap_takes_the_oldest_field_at_the_start_of_a_quarter():
     assert after.harness is state.harness
   # cap(4) of 8 is 1; both are as old, so the one with the higher index goes.
   plan, state = run.method.plan(state, 4, jax.random.key(4))
-  assert run.log[written:] == [records.Removal(4, "t0", "critique", "cap")]
+  assert run.log[written:] == [changes.Removal(4, "t0", "critique", "cap")]
   assert not any("<critique>" in turn.content for (turn,) in plan.prompts)
   assert fields_of(state, 0) == ["criterion"]
   _, state = run.method.plan(state, 6, jax.random.key(6))
@@ -173,7 +173,7 @@ def test_no_more_fields_are_added_than_the_cap_allows():
 def test_at_cap_zero_blind_criteria_lead_to_secondary_operations_only():
   def propose(case):
     return cases.Proposal(
-      rollout=(add(),), rubric=(records.Reweight("t0#4", 1.0),)
+      rollout=(add(),), rubric=(changes.Reweight("t0#4", 1.0),)
     )
 
   roles = stubs.Roles(propose)
@@ -214,7 +214,7 @@ def test_a_level_lowers_a_tasks_weight_and_raises_its_importance():
 
 
 def test_a_step_that_makes_the_weights_too_uneven_is_told_once(caplog):
-  lower = cases.Proposal(sampling=(records.Lower(),))
+  lower = cases.Proposal(sampling=(changes.Lower(),))
   run = world.run(stubs.Roles(lambda case: lower), has_memory=False)
   state = run.start()
   # 1 / (mean w mean 1/w) = 1 / (5.1/6 * 15/6) = 0.471 with one such weight.
@@ -241,7 +241,7 @@ def test_texts_join_arrays_that_have_grown():
   texts = iter(f"Has {letter}." for letter in "efghijkl")
 
   def propose(case):
-    create = records.Create(next(texts), 1.0)
+    create = changes.Create(next(texts), 1.0)
     return cases.Proposal(rubric=(create,), rollout=(add(),))
 
   run = world.run(

@@ -1,6 +1,6 @@
 """A task with given labels, as the proposer's side of the evolver takes it."""
 
-from hrl_jax.harness import cases, history, records, rubrics
+from hrl_jax.harness import cases, history, records, rubrics, terms
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import parts
 from tests.methods.harnessrl import world
@@ -14,7 +14,7 @@ def target(number, version=0):
 
 
 def field(kind, *numbers):
-  return records.Field(kind, tuple(map(target, numbers)), "Has z.", (), 0)
+  return terms.Field(kind, tuple(map(target, numbers)), "Has z.", (), 0)
 
 
 def label(number, name, *, is_generic=False, confidence=0.5):

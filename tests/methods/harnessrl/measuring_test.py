@@ -1,24 +1,24 @@
 import pytest
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records
 from tests.methods.harnessrl import stubs, world
 
-ADD = records.Add("criterion", (("t0#4", 0),), "Has z.")
+ADD = changes.Add("criterion", (("t0#4", 0),), "Has z.")
 EVERY = cases.Proposal(
-  sampling=(records.Lower(),),
+  sampling=(changes.Lower(),),
   rollout=(ADD,),
-  rubric=(records.Create("Has q.", 1.0),),
+  rubric=(changes.Create("Has q.", 1.0),),
 )
 
 
 def test_without_a_critic_what_is_valid_is_accepted_unmeasured_in_one_round():
-  wrong = cases.Proposal(rubric=(records.Delete("t0#77"),))
+  wrong = cases.Proposal(rubric=(changes.Delete("t0#77"),))
   roles = stubs.Roles(lambda case: EVERY if case.case.task == "t0" else wrong)
   run = world.run(roles, world.scripted(), has_critic=False, rounds=2)
   state = run.start()
   state = run.step(state, 0, draws=[0, 1])
   codes = {
-    u.candidate.id: u.decision.code for u in run.memory.of(records.Update)
+    u.candidate.id: u.decision.code for u in run.memory.of(changes.Update)
   }
   assert codes == {
     "0:t0:rubric:0": "no_critic",
@@ -27,7 +27,7 @@ def test_without_a_critic_what_is_valid_is_accepted_unmeasured_in_one_round():
     "0:t1:rubric:0": "invalid:unknown",
   }
   (rubric,) = [u for u in run.updates(0, "rubric") if u.candidate.task == "t0"]
-  assert rubric.measurement == records.Measurement("none", "no_critic")
+  assert rubric.measurement == changes.Measurement("none", "no_critic")
   assert [version.text for version in rubric.made] == ["Has q."]
   assert not run.calls("sample") and not run.calls("grade")
   assert [*world.task(state, 0).fields] == ["criterion"]
@@ -36,7 +36,7 @@ def test_without_a_critic_what_is_valid_is_accepted_unmeasured_in_one_round():
 
 @pytest.mark.parametrize("has_critic", [True, False])
 def test_a_level_costs_nothing_and_is_measured_by_the_recorded_mass(has_critic):
-  lower = cases.Proposal(sampling=(records.Lower(),))
+  lower = cases.Proposal(sampling=(changes.Lower(),))
   run = world.run(
     stubs.Roles(lambda case: lower), world.scripted(), has_critic=has_critic
   )
@@ -46,14 +46,14 @@ def test_a_level_costs_nothing_and_is_measured_by_the_recorded_mass(has_critic):
   run.world.engine.answer = world.scripted({"a": "11110000", "s": "1" * 8})
   state = run.step(state, 2, draws=[0])
   update = run.updates(2, "sampling")[-1]
-  assert update.measurement == records.Measurement(
+  assert update.measurement == changes.Measurement(
     status="ok",
     reason="mass",
     after=pytest.approx(1 / 6),
     valid=8,
     weights_version=2,
   )
-  assert update.decision == records.Decision(True, "measured")
+  assert update.decision == changes.Decision(True, "measured")
   assert not run.calls("sample") and not run.calls("grade")
   task = world.task(state, 0)
   # Its next fall is measured from here.
@@ -64,7 +64,7 @@ def test_a_level_costs_nothing_and_is_measured_by_the_recorded_mass(has_critic):
 
 
 def test_the_lowest_level_is_the_end():
-  lower = cases.Proposal(sampling=(records.Lower(),))
+  lower = cases.Proposal(sampling=(changes.Lower(),))
   run = world.run(
     stubs.Roles(lambda case: lower), world.scripted(), has_memory=False
   )

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records
 from tests.methods.harnessrl import stubs, world
 
-ADD = records.Add("criterion", (("t0#4", 0),), "Has z.")
+ADD = changes.Add("criterion", (("t0#4", 0),), "Has z.")
 
 
 def adds(case):
@@ -172,7 +172,7 @@ def test_without_a_memory_nothing_is_looked_up():
   assert [each.decision.code for each in run.updates(0, "rollout")] == [
     "no_critic"
   ]
-  assert not run.memory.of(records.Outcome)
+  assert not run.memory.of(changes.Outcome)
   assert np.isnan(run.metrics[-1]["harness/reversals"])
 
 

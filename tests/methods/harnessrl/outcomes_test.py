@@ -1,10 +1,10 @@
 import pytest
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes
 from tests.methods.harnessrl import stubs, world
 
 Z = ("t0#4", 0)
-ADD = records.Add("criterion", (Z,), "Has z.")
+ADD = changes.Add("criterion", (Z,), "Has z.")
 
 
 def at_step(step, **operations):
@@ -48,7 +48,7 @@ def test_outcomes_are_looked_at_at_the_next_two_draws():
     ],
     [[0], [0, 0], [1], [0], [0]],
   )
-  first, second = run.memory.of(records.Outcome)
+  first, second = run.memory.of(changes.Outcome)
   assert first.candidate == second.candidate == "0:t0:rollout:0"
   assert (first.step, first.draw) == (1, 1)
   assert (second.step, second.draw) == (3, 2)
@@ -66,7 +66,7 @@ def test_a_rejected_candidate_has_no_outcome():
   run = story(at_step(0, rollout=(ADD,)), [world.scripted()] * 2, [[0], [0]])
   (first, *_) = run.updates(0, "rollout")
   assert first.decision.code == "below"
-  assert not run.memory.of(records.Outcome)
+  assert not run.memory.of(changes.Outcome)
 
 
 def test_a_thin_draw_counts_but_says_nothing():
@@ -75,20 +75,20 @@ def test_a_thin_draw_counts_but_says_nothing():
   state = run.step(run.start(rollout=(5.0, 90.0)), 0, draws=[0])
   run.world.engine.answer = lambda prompt, seed: None
   run.step(state, 1, draws=[0])
-  assert run.memory.of(records.Outcome) == [
-    records.Outcome("0:t0:rollout:0", "t0", 1, 1, (), None, None)
+  assert run.memory.of(changes.Outcome) == [
+    changes.Outcome("0:t0:rollout:0", "t0", 1, 1, (), None, None)
   ]
 
 
 def test_the_targets_are_those_of_what_was_done():
-  create = records.Create("Has q.", 1.0)
+  create = changes.Create("Has q.", 1.0)
   run = story(
     first_of(
       at_step(0, rollout=(ADD,)),
       at_step(
         1,
-        rollout=(records.Drop("criterion"),),
-        rubric=(create, records.Reweight("t0#3", 2.0), records.Delete("t0#5")),
+        rollout=(changes.Drop("criterion"),),
+        rubric=(create, changes.Reweight("t0#3", 2.0), changes.Delete("t0#5")),
       ),
     ),
     [world.scripted(z="1" * 8)] * 2 + [world.scripted()],
@@ -97,7 +97,7 @@ def test_the_targets_are_those_of_what_was_done():
   )
   labels = {
     each.candidate: dict(each.labels)
-    for each in run.memory.of(records.Outcome, step=2)
+    for each in run.memory.of(changes.Outcome, step=2)
   }
   # A wording that was made, and one whose weight was set; the deleted one is
   # not there any more. Without its field z is out of reach again.

@@ -1,9 +1,9 @@
 import pytest
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records
 from tests.methods.harnessrl import stubs, world
 
-ADD = records.Add("criterion", (("t0#4", 0),), "Has z.")
+ADD = changes.Add("criterion", (("t0#4", 0),), "Has z.")
 
 
 def adds(case):
@@ -11,9 +11,9 @@ def adds(case):
   task = case.case.task
   z, d = (f"{task}#4", 0), (f"{task}#5", 0)
   if task != "t1":
-    return cases.Proposal(rollout=(records.Add("criterion", (z,), "Has z."),))
+    return cases.Proposal(rollout=(changes.Add("criterion", (z,), "Has z."),))
   targets = tuple(t for t in (z, d) if t in blind(case))
-  return cases.Proposal(rollout=(records.Add("criterion", targets, "Has z."),))
+  return cases.Proposal(rollout=(changes.Add("criterion", targets, "Has z."),))
 
 
 def blind(case):
@@ -44,7 +44,7 @@ def test_an_add_is_measured_on_a_fresh_group_under_its_fields():
   assert (measurement.valid, measurement.weights_version) == (8, 0)
   assert (measurement.rollouts, measurement.gradings) == (8, 48)
   assert measurement.target_met is None
-  assert update.decision == records.Decision(True, "within", 5.0, 90.0)
+  assert update.decision == changes.Decision(True, "within", 5.0, 90.0)
   assert [*world.task(after, 0).fields] == ["criterion"]
 
 
@@ -76,7 +76,7 @@ def guided_once(propose, **options):
 
 
 def drops(case):
-  return cases.Proposal(rollout=(records.Drop("criterion"),))
+  return cases.Proposal(rollout=(changes.Drop("criterion"),))
 
 
 def test_a_field_stays_if_nothing_meets_its_target_without_it():
@@ -127,8 +127,8 @@ def test_a_field_goes_once_its_target_is_met_without_it():
 
 def test_a_field_may_be_replaced_while_its_target_is_blind():
   def replaces(case):
-    critique = records.Add("criterion", (("t0#4", 0),), "Has z. Now!")
-    return cases.Proposal(rollout=(records.Drop("criterion"), critique))
+    critique = changes.Add("criterion", (("t0#4", 0),), "Has z. Now!")
+    return cases.Proposal(rollout=(changes.Drop("criterion"), critique))
 
   run, state = guided_once(replaces, rounds=1)
   run.world.engine.answer = world.scripted(
@@ -242,7 +242,7 @@ def test_an_engine_that_aborts_leaves_a_candidate_unmeasured():
   )
   after = run.step(state, 0, draws=[0])
   (update,) = run.updates(0, "rollout")
-  assert update.measurement == records.Measurement(
+  assert update.measurement == changes.Measurement(
     status="none", reason="thin_group", gradings=48, rollouts=8
   )
   assert update.decision.code == "unmeasured:thin_group"

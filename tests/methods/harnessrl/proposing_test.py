@@ -1,8 +1,8 @@
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records, terms
 from tests.methods.harnessrl import stubs, world
 
 Z = ("t0#4", 0)
-ADD = records.Add("criterion", (Z,), "Has z.")
+ADD = changes.Add("criterion", (Z,), "Has z.")
 NEVER = {"rollout": (900.0, 901.0), "rubric": (900.0, -1.0)}
 
 
@@ -16,9 +16,9 @@ def at(step, propose):
 def every(case):
   """A change of each interface; those of the first round are rejected."""
   return cases.Proposal(
-    sampling=(records.Lower(),),
+    sampling=(changes.Lower(),),
     rollout=(ADD,),
-    rubric=(records.Reweight("t0#3", 2.0),),
+    rubric=(changes.Reweight("t0#3", 2.0),),
     evidence=("cold:0:t0",),
     rationale="because",
   )
@@ -38,9 +38,7 @@ def third_step(roles, **options):
 
 def test_a_candidate_says_what_it_is_and_what_it_rests_on():
   run, _ = third_step(stubs.Roles(at(2, every)), bands=NEVER, rounds=1)
-  found = {
-    name: run.updates(2, name)[0].candidate for name in records.INTERFACES
-  }
+  found = {name: run.updates(2, name)[0].candidate for name in terms.INTERFACES}
   for name, candidate in found.items():
     assert candidate.id == f"2:t0:{name}:0"
     assert (candidate.step, candidate.task, candidate.round) == (2, "t0", 0)
@@ -65,7 +63,7 @@ def test_the_proposer_is_shown_where_the_task_stands():
   case = roles.proposed[-1]
   assert case.is_saturated
   assert (case.level, case.cap, case.fields) == (0, 1, {})
-  assert case.interfaces == records.INTERFACES
+  assert case.interfaces == terms.INTERFACES
   assert (case.lowest, case.highest, case.most) == (1.0, 4.0, 20)
   assert case.writes and case.rejections == ()
   assert case.pool == ("Has q.",)
@@ -95,7 +93,7 @@ def test_rejected_candidates_return_once_with_measurement_and_band():
   assert (rollout.decision.code, rollout.decision.lower) == ("below", 900.0)
   assert (rubric.decision.code, rubric.decision.upper) == ("above", -1.0)
   # What is proposed for a closed interface all the same is not looked at.
-  ids = [u.candidate.id for u in run.memory.of(records.Update)]
+  ids = [u.candidate.id for u in run.memory.of(changes.Update)]
   assert ids == [
     "2:t0:rubric:0",
     "2:t0:rubric:1",
@@ -123,9 +121,9 @@ def test_an_accepted_candidate_does_not_return():
 
 def test_invalid_candidates_cost_no_call_and_return_with_the_reason():
   operations = cases.Proposal(
-    rollout=(records.Drop("critique"),),
-    rubric=(records.Delete("t0#77"),),
-    sampling=(records.Lower(),),
+    rollout=(changes.Drop("critique"),),
+    rubric=(changes.Delete("t0#77"),),
+    sampling=(changes.Lower(),),
   )
   roles = stubs.Roles(lambda case: operations)
   run = world.run(roles, world.scripted())
@@ -135,7 +133,7 @@ def test_invalid_candidates_cost_no_call_and_return_with_the_reason():
   assert not run.calls("sample") and not run.calls("grade")
   codes = {
     update.candidate.interface: update.decision.code
-    for update in run.memory.of(records.Update)
+    for update in run.memory.of(changes.Update)
   }
   assert codes == {
     "rollout": "invalid:unmounted",
@@ -166,10 +164,10 @@ def test_what_could_not_be_read_stays_in_the_log():
 
 
 def test_only_open_interfaces_are_proposed_for():
-  for interface in records.INTERFACES:
+  for interface in terms.INTERFACES:
     roles = stubs.Roles(at(2, every))
     run, _ = third_step(roles, interfaces=(interface,), rounds=1)
-    found = {u.candidate.interface for u in run.memory.of(records.Update)}
+    found = {u.candidate.interface for u in run.memory.of(changes.Update)}
     assert found == {interface}
     assert all(case.interfaces == (interface,) for case in roles.proposed)
     # Donors are looked for only where they may be shown.
@@ -180,8 +178,8 @@ def test_only_open_interfaces_are_proposed_for():
 def test_lineages_that_left_the_rubric_may_be_restored():
   def propose(case):
     operations = {
-      0: records.Rewrite("t0#4", "Has y."),
-      1: records.Delete("t0#4"),
+      0: changes.Rewrite("t0#4", "Has y."),
+      1: changes.Delete("t0#4"),
     }
     made = operations.get(case.case.step)
     return cases.Proposal(rubric=(made,) if made else ())

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hrl_jax import base
-from hrl_jax.harness import records, rubrics
+from hrl_jax.harness import records, rubrics, terms
 from hrl_jax.methods.harnessrl import recording
 from tests import fakes
 
@@ -54,7 +54,7 @@ def group(scores_GC, rewards_G, **facts):
 
 
 def test_a_record_says_everything_about_its_rollouts():
-  field = records.Field("criterion", (("t#0", 0),), "Has a.", (), 1)
+  field = terms.Field("criterion", (("t#0", 0),), "Has a.", (), 1)
   made = group(
     [[1.0, 0.0], [0.0, 1.0], [NAN, 0.0]],
     [1.0, -1 / 3, NAN],
@@ -85,7 +85,7 @@ def test_what_is_missing_is_none_in_the_log_and_nan_in_arrays():
 
 def test_a_regrade_weighs_the_new_scores_by_the_new_rubric():
   before = group([[1.0, 0.0], [0.0, 1.0]], [1.0, -1 / 3])
-  added = records.Version("t#2", 0, "Has b.", 1, "create", step=4)
+  added = terms.Version("t#2", 0, "Has b.", 1, "create", step=4)
   rubric = RUBRIC._replace(
     entries=(*RUBRIC.entries, rubrics.Entry(added, 1.0)), version=1
   )

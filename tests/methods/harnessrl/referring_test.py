@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from hrl_jax.harness import cases, records, retrieval
+from hrl_jax.harness import cases, changes, records, retrieval
 from tests.methods.harnessrl import stubs, world
 
 Z = ("t0#4", 0)
-REFERENCE = records.Add("reference", (Z,), "")
+REFERENCE = changes.Add("reference", (Z,), "")
 
 
 def refers(task="t0", step=0, target=Z):
@@ -14,7 +14,7 @@ def refers(task="t0", step=0, target=Z):
   def propose(case):
     if (case.case.task, case.case.step) != (task, step):
       return cases.Proposal()
-    add = records.Add("reference", (target,), "written by the proposer")
+    add = changes.Add("reference", (target,), "written by the proposer")
     return cases.Proposal(rollout=(add,))
 
   return propose
@@ -127,7 +127,7 @@ def test_a_response_is_good_for_a_penalty_where_its_behaviour_is_absent():
 def test_an_own_response_to_the_same_words_needs_no_grading():
   def propose(case):
     if case.case.step == 0:
-      add = records.Add("criterion", (Z,), "Has z.")
+      add = changes.Add("criterion", (Z,), "Has z.")
       return cases.Proposal(rollout=(add,))
     return refers(step=1)(case)
 
@@ -145,7 +145,7 @@ def test_an_own_response_to_the_same_words_needs_no_grading():
 def test_an_own_response_to_earlier_words_counts_if_they_mean_the_same():
   def propose(case):
     if case.case.step == 0:
-      rewrite = records.Rewrite("t0#0", "Has y.")
+      rewrite = changes.Rewrite("t0#0", "Has y.")
       return cases.Proposal(rubric=(rewrite,))
     return refers(step=1, target=("t0#0", 1))(case)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records
 from tests.methods.harnessrl import stubs, world
 
 
@@ -37,14 +37,14 @@ def graded(run):
 
 
 def test_only_new_words_are_graded_and_the_rest_keeps_its_scores():
-  rewrite = records.Rewrite("t0#0", "Has c.!")
+  rewrite = changes.Rewrite("t0#0", "Has c.!")
   run, state, update = measured(
     rewrite, score=lambda text, said: world.score(text.strip("!"), said)
   )
   (group,) = run.memory.of(records.Group, kind="train")
   assert graded(run) == [(r.text, ["Has c.!"]) for r in group.rollouts]
   # Two more rollouts have a c than have an a: 3 * 2 of 96 more.
-  assert update.measurement == records.Measurement(
+  assert update.measurement == changes.Measurement(
     status="ok",
     reason="regraded",
     before=pytest.approx(100 * 36 / 96),
@@ -65,7 +65,7 @@ def test_only_new_words_are_graded_and_the_rest_keeps_its_scores():
 
 def test_weights_and_deletions_need_no_grading():
   run, _, update = measured(
-    records.Reweight("t0#0", 1.0), records.Delete("t0#1")
+    changes.Reweight("t0#0", 1.0), changes.Delete("t0#1")
   )
   assert graded(run) == []
   # a, c, s and z weigh 1, 2, 1 and 4 of 8, which scale to 12 by 1.5:
@@ -78,8 +78,8 @@ def test_weights_and_deletions_need_no_grading():
 
 def test_new_criteria_are_graded_in_the_order_of_the_rubric():
   run, _, update = measured(
-    records.Split("t0#0", ("Has q.", "Has b. and so on"), (1.0, 2.0)),
-    records.Merge(("t0#1", "t0#2"), "Has s. or so"),
+    changes.Split("t0#0", ("Has q.", "Has b. and so on"), (1.0, 2.0)),
+    changes.Merge(("t0#1", "t0#2"), "Has s. or so"),
     score=lambda text, said: world.score(text[:6], said),
   )
   assert graded(run)[0][1] == ["Has q.", "Has b. and so on", "Has s. or so"]
@@ -104,7 +104,7 @@ def test_rollouts_without_a_reward_are_left_out_on_both_sides():
   own = world.scripted()
   first = iter([None] * 2)  # Of the last two rollouts.
   run, _, update = measured(
-    records.Rewrite("t0#0", "Has q."),
+    changes.Rewrite("t0#0", "Has q."),
     answers=lambda prompt, seed: next(first, own(prompt, seed)),
   )
   assert len(graded(run)) == 6
@@ -121,7 +121,7 @@ def test_rollouts_that_cannot_be_graded_anew_do_not_count_before_either():
       np.nan if text == "Has q." and "b" in said else world.score(text, said)
     )
 
-  _, _, update = measured(records.Rewrite("t0#0", "Has q."), score=judge)
+  _, _, update = measured(changes.Rewrite("t0#0", "Has q."), score=judge)
   assert update.measurement.valid == 6
   # Of the other six: a twice, c four times, s six times: 20 of 72.
   assert update.measurement.before == pytest.approx(100 * 20 / 72)
@@ -134,8 +134,8 @@ def test_a_judge_that_fails_leaves_a_candidate_unmeasured():
     failed = text == "Has q." and "b" not in said
     return np.nan if failed else world.score(text, said)
 
-  _, state, update = measured(records.Rewrite("t0#0", "Has q."), score=judge)
-  assert update.measurement == records.Measurement(
+  _, state, update = measured(changes.Rewrite("t0#0", "Has q."), score=judge)
+  assert update.measurement == changes.Measurement(
     status="none", reason="thin_group", gradings=8
   )
   assert update.decision.code == "unmeasured:thin_group"
@@ -145,7 +145,7 @@ def test_a_judge_that_fails_leaves_a_candidate_unmeasured():
 def test_gradings_of_a_rejected_rubric_leave_no_record():
   # The next wording of the lineage would have the same name.
   run, _, update = measured(
-    records.Rewrite("t0#0", "Has q."), rubric=(80.0, 90.0)
+    changes.Rewrite("t0#0", "Has q."), rubric=(80.0, 90.0)
   )
   assert update.decision.code == "below"
   assert (update.made, update.retired) == ((), ())
@@ -155,9 +155,9 @@ def test_gradings_of_a_rejected_rubric_leave_no_record():
 
 def test_an_accepted_rubric_says_what_it_made_and_retired():
   _, state, update = measured(
-    records.Rewrite("t0#0", "Has q."),
-    records.Create("Has r.", 2.0),
-    records.Delete("t0#3"),
+    changes.Rewrite("t0#0", "Has q."),
+    changes.Create("Has r.", 2.0),
+    changes.Delete("t0#3"),
   )
   assert [(v.target, v.text, v.step) for v in update.made] == [
     (("t0#0", 1), "Has q.", 0),
@@ -172,7 +172,7 @@ def test_an_accepted_rubric_says_what_it_made_and_retired():
 def test_all_regrades_of_a_round_are_one_call():
   def propose(case):
     cid = f"{case.case.task}#3"
-    return cases.Proposal(rubric=(records.Rewrite(cid, "Has q."),))
+    return cases.Proposal(rubric=(changes.Rewrite(cid, "Has q."),))
 
   # s is full at every draw: saturated at the third.
   run = world.run(stubs.Roles(propose), world.scripted(), rounds=1)

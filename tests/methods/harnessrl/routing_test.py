@@ -1,12 +1,12 @@
 import pytest
 
-from hrl_jax.harness import cases, records, rubrics
+from hrl_jax.harness import cases, changes, rubrics, terms
 from hrl_jax.methods.harnessrl import routing
 from tests.methods.harnessrl import labels, stubs, world
 
 pytestmark = pytest.mark.core
 
-ALL = records.INTERFACES
+ALL = terms.INTERFACES
 SPURIOUS = ("spurious", "agree", "agree", "saturated", "blind", "agree")
 SECONDARY = ("agree", "agree", "agree", "saturated", "blind", "agree")
 
@@ -48,20 +48,20 @@ def primary(names, *operations, generic=(), interface="rubric"):
   return routing.is_primary(found, interface, operations)
 
 
-CREATE = records.Create("Has q.", 1.0)
+CREATE = changes.Create("Has q.", 1.0)
 
 
 @pytest.mark.parametrize(
   ("names", "operations", "expected"),
   [
-    (SPURIOUS, [records.Rewrite("t0#0", "Has q.")], True),
+    (SPURIOUS, [changes.Rewrite("t0#0", "Has q.")], True),
     # The paper's step 280: others change for the spurious one's sake.
-    (SPURIOUS, [records.Reweight("t0#1", 1.0)], True),
+    (SPURIOUS, [changes.Reweight("t0#1", 1.0)], True),
     (SPURIOUS, [CREATE], True),
-    (SPURIOUS, [records.Delete("t0#3")], False),
-    (SPURIOUS, [records.Delete("t0#3"), CREATE], True),
-    (SPURIOUS, [records.Delete("t0#3"), records.Delete("t0#0")], True),
-    (SECONDARY, [records.Delete("t0#3")], False),
+    (SPURIOUS, [changes.Delete("t0#3")], False),
+    (SPURIOUS, [changes.Delete("t0#3"), CREATE], True),
+    (SPURIOUS, [changes.Delete("t0#3"), changes.Delete("t0#0")], True),
+    (SECONDARY, [changes.Delete("t0#3")], False),
     (SECONDARY, [CREATE], False),
   ],
 )
@@ -70,19 +70,19 @@ def test_which_rubric_candidates_a_label_asked_for(names, operations, expected):
 
 
 def test_generic_criteria_get_secondary_operations():
-  rewrite = records.Rewrite("t0#3", "Has q.")
+  rewrite = changes.Rewrite("t0#3", "Has q.")
   names = ("spurious", *labels.NAMES[1:])
   assert not primary(names, rewrite, generic=(3,))
 
 
 def test_other_interfaces_have_no_secondary_candidates():
-  assert primary(labels.NAMES, records.Lower(), interface="sampling")
-  assert primary(labels.NAMES, records.Drop("criterion"), interface="rollout")
+  assert primary(labels.NAMES, changes.Lower(), interface="sampling")
+  assert primary(labels.NAMES, changes.Drop("criterion"), interface="rollout")
 
 
 def problem(labelled, interface, *operations, cap=3, archive=(), **knobs):
   made = world.made(stubs.Memory(world.bank(1)), **knobs)
-  candidate = records.Candidate(
+  candidate = changes.Candidate(
     id="x",
     step=3,
     task="t0",
@@ -118,23 +118,23 @@ def problem(labelled, interface, *operations, cap=3, archive=(), **knobs):
 
 
 def test_a_level_falls_only_for_a_saturated_task_and_never_below_the_lowest():
-  assert problem(labels.labelled(), "sampling", records.Lower()) == (
+  assert problem(labels.labelled(), "sampling", changes.Lower()) == (
     "unsaturated"
   )
   for level, code in ((0, None), (2, None), (3, "lowest")):
     found = labels.labelled(saturated=True, level=level)
-    assert problem(found, "sampling", records.Lower()) == code
+    assert problem(found, "sampling", changes.Lower()) == code
 
 
 def add(*numbers, kind="criterion"):
-  return records.Add(kind, tuple(map(labels.target, numbers)), "Has z.")
+  return changes.Add(kind, tuple(map(labels.target, numbers)), "Has z.")
 
 
 def test_guidance_is_for_blind_criteria():
   found = labels.labelled(SPURIOUS)
   assert problem(found, "rollout", add(4)) is None
   assert problem(found, "rollout", add(4, 0)) == "unrouted"
-  unknown = records.Add("criterion", (("t0#4", 1),), "Has z.")
+  unknown = changes.Add("criterion", (("t0#4", 1),), "Has z.")
   assert problem(found, "rollout", unknown) == "unrouted"
 
 
@@ -146,7 +146,7 @@ def test_a_field_is_about_three_criteria_at_most():
 
 def test_a_field_goes_only_when_none_of_its_targets_is_blind():
   mounted = labels.field("criterion", 3, 4)
-  drop = records.Drop("criterion")
+  drop = changes.Drop("criterion")
   still = labels.labelled(SPURIOUS, fields=[mounted])
   assert problem(still, "rollout", drop) == "blind"
   # In exchange for another it may go.
@@ -157,28 +157,28 @@ def test_a_field_goes_only_when_none_of_its_targets_is_blind():
 def test_what_could_not_be_mounted_is_refused():
   found = labels.labelled(SPURIOUS)
   assert problem(found, "rollout", add(4), cap=0) == "cap"
-  assert problem(found, "rollout", records.Drop("critique")) == "unmounted"
+  assert problem(found, "rollout", changes.Drop("critique")) == "unmounted"
   assert problem(found, "rollout", add(4, kind="reference")) == "donor"
   assert problem(found, "rollout", add(4), guidance_tokens=1) == "long"
   assert problem(found, "rollout", add(4), prompt_tokens=9) == "long"
 
 
 def test_rubric_operations_need_a_label_that_calls_for_them():
-  delete = records.Delete("t0#1")
+  delete = changes.Delete("t0#1")
   assert problem(labels.labelled(SPURIOUS), "rubric", delete) is None
   assert problem(labels.labelled(SECONDARY), "rubric", delete) == "unrouted"
   assert problem(labels.labelled(), "rubric", CREATE) == "unrouted"
   secondary = labels.labelled(SECONDARY)
   assert problem(secondary, "rubric", CREATE) is None
   for number in (3, 4):
-    delete = records.Delete(f"t0#{number}")
+    delete = changes.Delete(f"t0#{number}")
     assert problem(secondary, "rubric", delete) is None
   generic = labels.labelled(generic=(1,))
-  assert problem(generic, "rubric", records.Rewrite("t0#1", "Has q.")) is None
+  assert problem(generic, "rubric", changes.Rewrite("t0#1", "Has q.")) is None
 
 
 def test_rubric_operations_rest_on_labels_that_are_certain_enough():
-  rewrite = records.Rewrite("t0#0", "Has q.")
+  rewrite = changes.Rewrite("t0#0", "Has q.")
   for confidence, code in ((0.49, "doubtful"), (0.5, None)):
     found = labels.labelled(SPURIOUS, confidences=[(0, confidence)])
     assert problem(found, "rubric", rewrite) == code
@@ -186,27 +186,27 @@ def test_rubric_operations_rest_on_labels_that_are_certain_enough():
     assert problem(found, "rubric", CREATE) == code
   found = labels.labelled(SECONDARY, confidences=[(3, 0.1), (4, 0.9)])
   assert problem(found, "rubric", CREATE) is None
-  assert problem(found, "rubric", records.Delete("t0#3")) == "doubtful"
+  assert problem(found, "rubric", changes.Delete("t0#3")) == "doubtful"
 
 
 def test_what_a_rubric_may_not_become_is_refused():
   found = labels.labelled(SPURIOUS)
-  assert problem(found, "rubric", records.Delete("t0#77")) == "unknown"
-  restore = records.Create("Has q.", 1.0, restores="t0#9")
+  assert problem(found, "rubric", changes.Delete("t0#77")) == "unknown"
+  restore = changes.Create("Has q.", 1.0, restores="t0#9")
   assert problem(found, "rubric", restore) == "unknown"
-  gone = (records.Version("t0#9", 0, "Has q.", 1, "create"),)
+  gone = (terms.Version("t0#9", 0, "Has q.", 1, "create"),)
   assert problem(found, "rubric", restore, archive=gone) is None
 
 
 def test_the_criteria_that_operations_are_about():
   draw = labels.labelled(fields=[labels.field("criterion", 4, 3)]).draw
   operations = (
-    records.Lower(),
-    records.Drop("criterion"),
-    records.Drop("critique"),
+    changes.Lower(),
+    changes.Drop("criterion"),
+    changes.Drop("critique"),
     add(4, 2),
-    records.Merge(("t0#0", "t0#1"), "Has q."),
-    records.Rewrite("nobody", "Has q."),
+    changes.Merge(("t0#0", "t0#1"), "Has q."),
+    changes.Rewrite("nobody", "Has q."),
     CREATE,
   )
   assert routing.targets(draw, operations) == tuple(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hrl_jax import base
-from hrl_jax.harness import records, rubrics
+from hrl_jax.harness import rubrics, terms
 from hrl_jax.methods import interfaces
 
 
@@ -33,7 +33,7 @@ def scaffold(letter: str) -> interfaces.Guidance:
   def prompts(bank, place, step, group_size):
     bare = bank.tasks[place].prompt
     tip = (base.Message("user", f"{bare[0].content}<tip {step}>Has {letter}."),)
-    field = records.Field("criterion", (), f"Has {letter}.", (), step)
+    field = terms.Field("criterion", (), f"Has {letter}.", (), step)
     return interfaces.Prompts(
       sampled_under=(tip,) * 2 + (bare,) * (group_size - 2),
       trained_under=(bare,) * group_size,
@@ -69,7 +69,7 @@ def replaced(before: str, after: str) -> interfaces.Criteria:
   return interfaces.Criteria(init, rubric, learn)
 
 
-def _reworded(version: records.Version, text: str) -> records.Version:
-  return records.Version(
+def _reworded(version: terms.Version, text: str) -> terms.Version:
+  return terms.Version(
     version.cid, 1, text, version.sign, version.origin, step=0
   )

@@ -2,12 +2,12 @@ import jax
 import numpy as np
 import pytest
 
-from hrl_jax.harness import cases, records
+from hrl_jax.harness import cases, changes, records
 from hrl_jax.harness import state as states
 from hrl_jax.methods import interfaces
 from tests.methods.harnessrl import rules, stubs, world
 
-ADD = records.Add("criterion", (("t0#4", 0),), "Has z.")
+ADD = changes.Add("criterion", (("t0#4", 0),), "Has z.")
 
 
 def proposes(**operations):
@@ -66,13 +66,13 @@ def test_a_rule_for_guidance_may_show_members_of_a_group_different_prompts():
   (labels,) = run.memory.of(records.Labels)
   assert labels.labels[4].reason == "separates"
   assert not run.updates(0, "rollout")
-  assert not run.memory.of(records.Removal)
+  assert not run.memory.of(changes.Removal)
   assert (state.harness.field_N3 == states.NONE).all()
 
 
 def test_a_rule_for_the_rubric_is_what_rollouts_are_graded_by():
   run = world.run(
-    proposes(rubric=(records.Delete("t0#3"),)),
+    proposes(rubric=(changes.Delete("t0#3"),)),
     world.scripted({**world.LETTERS, "q": "11111111"}),
     rules=interfaces.Rules(rubric=rules.replaced("Has a.", "Has q.")),
     interfaces=("sampling", "rollout"),
@@ -99,7 +99,7 @@ def test_a_field_goes_when_a_rule_has_rewritten_its_target():
   state = run.step(run.start(rollout=(5.0, 90.0)), 0, draws=[0])
   (update,) = run.updates(0, "rollout")
   assert update.decision.is_accepted
-  assert run.memory.of(records.Removal) == [
-    records.Removal(0, "t0", "criterion", "orphan")
+  assert run.memory.of(changes.Removal) == [
+    changes.Removal(0, "t0", "criterion", "orphan")
   ]
   assert world.task(state, 0).fields == {}

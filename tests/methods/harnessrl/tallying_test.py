@@ -4,18 +4,18 @@ import msgspec
 import numpy as np
 import pytest
 
-from hrl_jax.harness import history, records
+from hrl_jax.harness import changes, history, terms
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import measuring, tallying
 from tests.methods.harnessrl import labels, stubs, world
 
 pytestmark = pytest.mark.core
 
-ADD = records.Add("criterion", (labels.target(4),), "Has z.")
+ADD = changes.Add("criterion", (labels.target(4),), "Has z.")
 
 
 def donor(task, sign="positive"):
-  return records.Donor("g", 0, sign, task, labels.target(4))
+  return terms.Donor("g", 0, sign, task, labels.target(4))
 
 
 def update(
@@ -33,8 +33,8 @@ def update(
   retired=(),
   step=3,
 ):
-  return records.Update(
-    records.Candidate(
+  return changes.Update(
+    changes.Candidate(
       id=f"{interface}{operations}",
       step=step,
       task="t0",
@@ -49,14 +49,14 @@ def update(
       rationale="",
       author="fake",
     ),
-    records.Measurement(
+    changes.Measurement(
       "none" if delta is None else "ok",
       reason,
       delta=delta,
       gradings=gradings,
       rollouts=rollouts,
     ),
-    records.Decision(accepted, "", lower=lower),
+    changes.Decision(accepted, "", lower=lower),
     made,
     retired,
   )
@@ -90,13 +90,13 @@ def test_without_a_criterion_there_is_no_share():
 UPDATES = (
   update("rollout", ADD, accepted=True, delta=12.0, lower=10.0, grounded=True),
   update("rollout", ADD, delta=1.0, lower=10.0, potential=8.0),
-  update("rollout", records.Drop("criterion"), ADD, delta=2.0, lower=10.0),
-  update("rollout", records.Drop("criterion"), accepted=True, delta=0.0),
+  update("rollout", changes.Drop("criterion"), ADD, delta=2.0, lower=10.0),
+  update("rollout", changes.Drop("criterion"), accepted=True, delta=0.0),
   update("rollout", ADD, reason="no_budget"),
-  update("rubric", records.Delete("t0#3"), accepted=True, delta=3.0),
-  update("rubric", records.Delete("t0#3"), delta=-1.0, grounded=True),
-  update("rubric", records.Delete("t0#3")),
-  update("sampling", records.Lower(), accepted=True),
+  update("rubric", changes.Delete("t0#3"), accepted=True, delta=3.0),
+  update("rubric", changes.Delete("t0#3"), delta=-1.0, grounded=True),
+  update("rubric", changes.Delete("t0#3")),
+  update("sampling", changes.Lower(), accepted=True),
 )
 
 
@@ -129,7 +129,7 @@ def test_adds_drops_and_rubrics_are_told_apart_if_they_were_measured():
 
 def test_donors_of_accepted_fields_that_answer_other_tasks():
   def reference(*donors, accepted=True):
-    add = records.Add("reference", (labels.target(4),), "x", donors)
+    add = changes.Add("reference", (labels.target(4),), "x", donors)
     return update("rollout", add, accepted=accepted)
 
   updates = [
@@ -146,16 +146,16 @@ def test_donors_of_accepted_fields_that_answer_other_tasks():
 def test_updates_that_undo_a_recent_one_are_counted():
   there = update(
     "rubric",
-    records.Reweight("t0#0", 2.0),
+    changes.Reweight("t0#0", 2.0),
     accepted=True,
     delta=4.0,
     step=2,
   )
   back = update(
-    "rubric", records.Reweight("t0#0", 3.0), accepted=True, delta=4.0
+    "rubric", changes.Reweight("t0#0", 3.0), accepted=True, delta=4.0
   )
-  on = update("rubric", records.Reweight("t0#0", 1.0), accepted=True, delta=4.0)
-  rejected = update("rubric", records.Reweight("t0#0", 3.0), delta=4.0)
+  on = update("rubric", changes.Reweight("t0#0", 1.0), accepted=True, delta=4.0)
+  rejected = update("rubric", changes.Reweight("t0#0", 3.0), delta=4.0)
   made = world.made(stubs.Memory(world.bank(1)))
   drawn = with_draws(labels.labelled(), there)
   for now, expected in ((back, 1), (on, 0), (rejected, 0)):
@@ -192,7 +192,7 @@ def test_a_steps_numbers_add_up():
   spent = update("rollout", ADD, delta=1.0, lower=9.0, rollouts=8, gradings=48)
   lost = update("rollout", ADD, reason="thin_group", rollouts=8, gradings=48)
   rubric = update(
-    "rubric", records.Delete("t0#3"), delta=1.0, grounded=True, gradings=8
+    "rubric", changes.Delete("t0#3"), delta=1.0, grounded=True, gradings=8
   )
   none = update("rollout", ADD, reason="no_budget")
   found = tallying.metrics(
@@ -202,7 +202,7 @@ def test_a_steps_numbers_add_up():
       measuring.Measured((spent, lost), (), 2),
       measuring.Measured((rubric, none), (), 1),
     ],
-    [records.Removal(3, "t0", "criterion", "orphan")],
+    [changes.Removal(3, "t0", "criterion", "orphan")],
     5,
   )
   assert {

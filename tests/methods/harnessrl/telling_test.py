@@ -1,26 +1,26 @@
 import pytest
 
-from hrl_jax.harness import cases, records, retrieval
+from hrl_jax.harness import cases, changes, retrieval
 from hrl_jax.methods.harnessrl import telling
 from tests.methods.harnessrl import stubs, world
 
-ADD = records.Add("criterion", (("t0#4", 0),), "Has z.")
+ADD = changes.Add("criterion", (("t0#4", 0),), "Has z.")
 
 
 @pytest.mark.core
 @pytest.mark.parametrize(
   ("operation", "words"),
   [
-    (records.Lower(), "draw the task less often"),
+    (changes.Lower(), "draw the task less often"),
     (ADD, "mount <criterion> for t0#4"),
-    (records.Drop("critique"), "withdraw <critique>"),
-    (records.Create("Has q.", 2.0), "create (+2): Has q."),
-    (records.Create("Has q.", -2.0, "t#1"), "restore t#1 (-2): Has q."),
-    (records.Rewrite("t#1", "Has q."), "rewrite t#1: Has q."),
-    (records.Delete("t#1"), "delete t#1"),
-    (records.Reweight("t#1", 0.5), "reweight t#1 to +0.5"),
-    (records.Merge(("t#1", "t#2"), "Has q."), "merge t#1, t#2: Has q."),
-    (records.Split("t#1", ("A.", "B.")), "split t#1: A. | B."),
+    (changes.Drop("critique"), "withdraw <critique>"),
+    (changes.Create("Has q.", 2.0), "create (+2): Has q."),
+    (changes.Create("Has q.", -2.0, "t#1"), "restore t#1 (-2): Has q."),
+    (changes.Rewrite("t#1", "Has q."), "rewrite t#1: Has q."),
+    (changes.Delete("t#1"), "delete t#1"),
+    (changes.Reweight("t#1", 0.5), "reweight t#1 to +0.5"),
+    (changes.Merge(("t#1", "t#2"), "Has q."), "merge t#1, t#2: Has q."),
+    (changes.Split("t#1", ("A.", "B.")), "split t#1: A. | B."),
   ],
 )
 def test_operations_in_words(operation, words):
@@ -29,11 +29,11 @@ def test_operations_in_words(operation, words):
 
 @pytest.mark.core
 def test_an_outcome_in_words():
-  known = records.Outcome("c", "t", 5, 2, ((("t#1", 3), "blind"),), -0.25, 4.0)
+  known = changes.Outcome("c", "t", 5, 2, ((("t#1", 3), "blind"),), -0.25, 4.0)
   assert telling.outcome(known) == (
     "by draw 2 after it: t#1@3 blind, mass -0.25, +4.0 points"
   )
-  unknown = records.Outcome("c", "t", 5, 1, (), None, None)
+  unknown = changes.Outcome("c", "t", 5, 1, (), None, None)
   assert telling.outcome(unknown) == "by draw 1 after it: not known"
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from hrl_jax.harness import guidance, records, rubrics
+from hrl_jax.harness import guidance, rubrics, terms
 from hrl_jax.methods.harnessrl import views
 from tests.methods.harnessrl import world
 
@@ -10,7 +10,7 @@ TASK = world.bank(1).tasks[0]
 
 
 def field(kind, text):
-  return records.Field(kind, (("t0#4", 0),), text, (), 3)
+  return terms.Field(kind, (("t0#4", 0),), text, (), 3)
 
 
 def test_the_papers_cap_falls_at_125_250_and_375():

@@ -18,9 +18,11 @@ import numpy as np
 from hrl_jax import base, collect, protocols
 from hrl_jax.harness import (
   attribution,
+  changes,
   critic,
   records,
   stand_in,
+  terms,
   validity,
 )
 from hrl_jax.harness import state as states
@@ -101,7 +103,7 @@ def world(answers=answer, scores=score) -> collect.World:
 
 
 KNOBS = parts.Knobs(
-  interfaces=records.INTERFACES,
+  interfaces=terms.INTERFACES,
   has_critic=True,
   has_memory=True,
   rounds=2,
@@ -258,11 +260,11 @@ class Run:
     )
     return [e for e in self.memory.journal[started:] if e[0] == name]
 
-  def updates(self, step: int, interface: str) -> list[records.Update]:
+  def updates(self, step: int, interface: str) -> list[changes.Update]:
     """Candidates of a step on an interface, in the order of the log."""
     return [
       each
-      for each in self.memory.of(records.Update)
+      for each in self.memory.of(changes.Update)
       if (each.candidate.step, each.candidate.interface) == (step, interface)
     ]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hrl_jax.harness import records, retrieval
+from hrl_jax.harness import changes, records, retrieval, terms
 from hrl_jax.services.memory import embedder, memory
 
 BANK = "bank of five tasks"
@@ -32,7 +32,7 @@ def seeds(tasks=5, texts=TEXTS):
 
 
 def version(cid, text, sign=1, number=0):
-  return records.Version(cid, number, text, sign, "seed")
+  return terms.Version(cid, number, text, sign, "seed")
 
 
 def group(task="t0", step=0, text="hello", kind="train", **changes):
@@ -77,12 +77,12 @@ def labels(task="t0", step=0):
 
 
 def update(task="t0", made=(), retired=(), name="c0", is_accepted=True):
-  candidate = records.Candidate(
+  candidate = changes.Candidate(
     id=name,
     step=0,
     task=task,
     interface="rubric",
-    operations=(records.Delete("t0#0"),),
+    operations=(changes.Delete("t0#0"),),
     is_primary=True,
     round=0,
     rubric_version=0,
@@ -92,10 +92,10 @@ def update(task="t0", made=(), retired=(), name="c0", is_accepted=True):
     rationale="why",
     author="rules",
   )
-  return records.Update(
+  return changes.Update(
     candidate,
-    records.Measurement("ok", "", 1.0, 2.0, 1.0),
-    records.Decision(is_accepted, "in_band"),
+    changes.Measurement("ok", "", 1.0, 2.0, 1.0),
+    changes.Decision(is_accepted, "in_band"),
     tuple(made),
     tuple(retired),
   )
