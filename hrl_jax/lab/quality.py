@@ -4,12 +4,13 @@ Nothing that trains, samples, grades or changes a harness reads this module: it
 is what the lab measures them with.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from hrl_jax.lab import language, lexicon
+from hrl_jax.lab import language, lexicon, rubrics
 from hrl_jax.lab import world as worlds
 
 _FACTS = frozenset(lexicon.FACTS)
@@ -48,6 +49,36 @@ def qualities(
   """The quality of each response of a group."""
   return np.array(
     [quality(world, task_id, response) for response in responses], np.float64
+  )
+
+
+class Named(NamedTuple):
+  """Shares of the asked facts that a response mentions; NaN where none is.
+
+  Attributes:
+    covered: within reach, and seed rubrics may ask for them.
+    neglected: within reach, but no seed rubric asks for them.
+    unknown: never said by the first policy unasked.
+  """
+
+  covered: float
+  neglected: float
+  unknown: float
+
+
+def named(world: worlds.World, task_id: str, response: str) -> Named:
+  """What a response says of each sort of asked facts."""
+  said = frozenset(language.words(response))
+  asked = [world.questions[word] for word in world.asked[task_id]]
+
+  def share(sort: Callable[[rubrics.Question], bool]) -> float:
+    facts = [question.fact for question in asked if sort(question)]
+    return sum(fact in said for fact in facts) / len(facts) if facts else np.nan
+
+  return Named(
+    covered=share(lambda question: question.is_covered),
+    neglected=share(lambda q: q.knowledge > 0 and q.is_neglected),
+    unknown=share(lambda question: question.knowledge == 0),
   )
 
 

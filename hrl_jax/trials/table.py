@@ -71,9 +71,34 @@ def reversal_rate(result: Result) -> float:
   return undone / accepted if accepted else np.nan
 
 
+def with_best(results: Sequence[Result]) -> list[Result]:
+  """Adds `best_quality`, that of the best checkpoint.
+
+  Which is best is told by the mean over an arm's seeds in a world.
+  """
+  together: dict[tuple[str, int], list[Result]] = {}
+  for result in results:
+    together.setdefault((result["arm"], result["world"]), []).append(result)
+  made = []
+  for result in results:
+    seeds = together[result["arm"], result["world"]]
+    quality_SE = np.array(
+      [[each["quality"] for each in seed["evaluations"]] for seed in seeds]
+    )
+    best = int(quality_SE.mean(axis=0).argmax())
+    quality = result["evaluations"][best]["quality"]
+    made.append({**result, "best_quality": quality})
+  return made
+
+
 MEASURES: tuple[Measure, ...] = (
   Measure("quality", last("quality"), 100),
+  Measure("best", lambda result: result["best_quality"], 100),
   Measure("score", last("score"), 100),
+  *(
+    Measure(sort, last(f"named_{sort}"), 100)
+    for sort in ("covered", "neglected", "unknown")
+  ),
   Measure("reward", window("reward"), 100),
   *(Measure(name, window(f"pairs_{name}"), 100) for name in _PAIRS),
   Measure("reversals", reversal_rate, 100),
@@ -109,6 +134,7 @@ def cells(
 
 def lines(results: Sequence[Result], baseline: str = "grpo") -> Iterator[str]:
   """The table as text: means, then paired differences to the baseline."""
+  results = with_best(results)
   arms = list(dict.fromkeys(result["arm"] for result in results))
   by_measure = {m.name: cells(results, m, baseline) for m in MEASURES}
   width = max(map(len, arms))

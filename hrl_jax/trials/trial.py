@@ -97,12 +97,18 @@ def _evaluation(
     step=step,
     max_tokens=setup.config.evaluation.max_completion_tokens,
   )
-  answers = zip(setup.held_out.tasks, result.texts, strict=True)
+  answers = [
+    (task.id, text)
+    for task, text in zip(setup.held_out.tasks, result.texts, strict=True)
+  ]
+  named = np.array([quality.named(world, *answer) for answer in answers])
+  shares = zip(quality.Named._fields, np.nanmean(named, axis=0), strict=True)
   return {
     "step": step,
     "quality": float(
-      np.mean([quality.quality(world, t.id, text) for t, text in answers])
+      np.mean([quality.quality(world, *answer) for answer in answers])
     ),
+    **{f"named_{sort}": float(share) for sort, share in shares},
     "score": float(np.nanmean(result.scores_N)),
     "length": float(result.lengths_N.mean()),
   }

@@ -36,6 +36,21 @@ def test_quality_by_hand(response, expected):
   assert quality.quality(WORLD, TASK, response) == pytest.approx(expected)
 
 
+def test_facts_of_each_sort_are_counted_by_hand():
+  asked = [WORLD.questions[word] for word in WORLD.asked[TASK]]
+  unknown = [q.fact for q in asked if q.knowledge == 0]
+  neglected = [q.fact for q in asked if q.knowledge > 0 and q.is_neglected]
+  covered = [q.fact for q in asked if q.is_covered]
+  assert len(unknown) + len(neglected) + len(covered) == 4
+  said = quality.named(WORLD, TASK, f"{unknown[0]} {covered[0]} {WRONG}")
+  assert said.unknown == 1 / len(unknown)
+  assert said.covered == 1 / len(covered)
+  if neglected:
+    assert said.neglected == 0
+  else:
+    assert np.isnan(said.neglected)
+
+
 def test_it_stays_within_its_bounds():
   expensive = WORLD._replace(
     parameters=Parameters(wrong_cost=3.0, filler_cost=1.0)

@@ -4,6 +4,8 @@ import pytest
 
 from hrl_jax.trials import arms, figures, table
 
+NAMED = {"named_covered": 0.5, "named_neglected": 0.3, "named_unknown": 0.1}
+
 
 def result(arm, world, seed, quality, steps=10, **numbers):
   return {
@@ -12,8 +14,8 @@ def result(arm, world, seed, quality, steps=10, **numbers):
     "seed": seed,
     "reversals": [],
     "evaluations": [
-      {"step": 0, "quality": 0.1, "score": 0.2},
-      {"step": steps, "quality": quality, "score": quality},
+      {"step": 0, "quality": 0.1, "score": 0.2} | NAMED,
+      {"step": steps, "quality": quality, "score": quality} | NAMED,
     ],
     "steps": [
       {"step": step, "reward": 0.1 * step, "rollouts": 8, "gradings": 80}
@@ -41,6 +43,16 @@ def test_differences_are_between_runs_of_the_same_world_and_seed():
   difference = made["harnessrl"].difference
   assert difference.mean == pytest.approx(15.0)
   assert (difference.low, difference.high) == pytest.approx((10.0, 20.0))
+
+
+def test_the_best_checkpoint_is_that_of_the_mean_over_seeds():
+  def run(seed, *qualities):
+    made = result("grpo", 0, seed, 0.0)
+    return made | {"evaluations": [{"quality": q} for q in qualities]}
+
+  # Means 0.35, 0.4 and 0.3: the second, though seed 1 was best at first.
+  made = table.with_best([run(0, 0.1, 0.5, 0.3), run(1, 0.6, 0.3, 0.3)])
+  assert [each["best_quality"] for each in made] == [0.5, 0.3]
 
 
 def test_a_run_without_its_pair_is_left_out_of_the_difference():

@@ -105,8 +105,7 @@ def _rubric(case: cases.ProposalCase) -> tuple[changes.RubricOperation, ...]:
   too_much = any(each.decision.code == "above" for each in case.rejections)
   primary: list[changes.RubricOperation] = []
   if spurious:
-    words = iter(()) if too_much else sentences
-    primary += _changed(case, spurious[0], words)
+    primary += _changed(case, spurious[0], [] if too_much else sentences)
   if case.rejections:
     return tuple(primary)
   secondary = itertools.islice(_secondary(case, sentences), _SECONDARY)
@@ -114,15 +113,24 @@ def _rubric(case: cases.ProposalCase) -> tuple[changes.RubricOperation, ...]:
 
 
 def _changed(
-  case: cases.ProposalCase, label: records.Label, sentences: Iterator[str]
+  case: cases.ProposalCase, label: records.Label, sentences: list[str]
 ) -> Iterator[changes.RubricOperation]:
-  """Other words if there are any, a lower weight, or its deletion."""
+  """Other words if there are any, a lower weight, or its deletion.
+
+  Words that ask for more than it does come before those that ask for something
+  else. What is taken is removed from the sentences.
+  """
   view = _view(case, label)
-  text = None if view.is_anchor else next(sentences, None)
-  if text:
-    yield changes.Rewrite(label.target[0], text)
-  else:
+  if view.is_anchor or not sentences:
     yield from _lessened(case, label)
+    return
+  text = min(sentences, key=lambda each: not _tightens(each, view.text))
+  sentences.remove(text)
+  yield changes.Rewrite(label.target[0], text)
+
+
+def _tightens(text: str, wording: str) -> bool:
+  return text.startswith(wording.rstrip("."))
 
 
 def _lessened(
@@ -138,7 +146,7 @@ def _lessened(
 
 
 def _secondary(
-  case: cases.ProposalCase, sentences: Iterator[str]
+  case: cases.ProposalCase, sentences: list[str]
 ) -> Iterator[changes.RubricOperation]:
   """Tightens what boilerplate meets, asks something new of a saturated task,
   and once guidance has ended lets go of what stays blind.
@@ -153,7 +161,13 @@ def _secondary(
   has_room = len(case.case.criteria) < case.most
   if case.is_saturated and has_room and any(map(_is_full, positive)):
     weights = [_view(case, label).raw for label in positive]
-    for text in itertools.islice(sentences, 1):
+    present = [view.text for view in case.case.criteria]
+    new = (
+      text
+      for text in sentences
+      if not any(_tightens(text, wording) for wording in present)
+    )
+    for text in itertools.islice(new, 1):
       yield changes.Create(text, statistics.median_low(weights))
   if not case.cap:
     for label in positive:
@@ -171,7 +185,7 @@ def _view(
   return next(v for v in case.case.criteria if v.target == label.target)
 
 
-def _sentences(case: cases.ProposalCase) -> Iterator[str]:
+def _sentences(case: cases.ProposalCase) -> list[str]:
   """Sentences of the pool that the rubric does not have, none if new wordings
   cannot be graded.
 
@@ -179,7 +193,7 @@ def _sentences(case: cases.ProposalCase) -> Iterator[str]:
   from whichever it is the step's turn for.
   """
   if not case.writes:
-    return
+    return []
   present = {view.text for view in case.case.criteria}
   tried = {text for u in case.updates for text in _texts(u.candidate)}
   tried |= {text for e in case.rejections for text in _texts(e.candidate)}
@@ -188,7 +202,7 @@ def _sentences(case: cases.ProposalCase) -> Iterator[str]:
     turn = f"{case.case.task} {case.case.step} {len(case.rejections)}"
     first = zlib.crc32(turn.encode()) % len(left)
     left = left[first:] + left[:first]
-  yield from left
+  return left
 
 
 def _texts(candidate: changes.Candidate) -> list[str]:

@@ -208,6 +208,14 @@ def test_what_boilerplate_meets_is_tightened():
   assert _proposal(case, writes=False) == _proposal(case, pool=())
 
 
+def test_a_wording_that_asks_for_more_comes_before_another():
+  tighter = f"{TEXTS[C2].rstrip('.')} and names ink"
+  case = CASE._replace(pool=("names pores", tighter), updates=(REWRITTEN,))
+  assert _primary(case)[0].text == tighter
+  quiet = QUIET._replace(is_saturated=True, pool=(tighter,))
+  assert _proposal(_relabelled(quiet, c3="saturated")).rubric == ()
+
+
 def test_two_secondary_operations_at_most_and_none_on_penalties():
   case = _generic(QUIET, 1, 3, 4, 5, 7)
   assert _proposal(case, pool=()).rubric == (
