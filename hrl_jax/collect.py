@@ -248,7 +248,8 @@ def _seeds(key: jax.Array, places: Sequence[tuple[int, int]]) -> list[int]:
   # Padded to few sizes, each of which compiles.
   padded_N2 = np.zeros((2 ** (len(places) - 1).bit_length(), 2), np.uint32)
   padded_N2[: len(places)] = places
-  return np.asarray(_seeds_of(key, padded_N2))[: len(places)].tolist()
+  seeds_N = _seeds_of(key, jax.device_put(padded_N2))
+  return np.asarray(seeds_N)[: len(places)].tolist()
 
 
 @jax.jit

@@ -204,6 +204,9 @@ def _record(
   seconds = sum(record.seconds.values())
   timing = {
     **{f"seconds_{name}": value for name, value in record.seconds.items()},
+    **{
+      f"learn/{name}_s": value for name, value in record.method_seconds.items()
+    },
     "tokens_per_second": record.sampled_tokens / seconds,
   }
   folder.record_step(step, metrics, timing)

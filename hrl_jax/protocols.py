@@ -80,6 +80,20 @@ class Probe(Protocol):
     ...
 
 
+class Learnt(NamedTuple):
+  """What a method makes of a step.
+
+  Attributes:
+    state: of the next step.
+    metrics: scalars by name, the same in every repetition.
+    seconds: by part of its work: what the clock said.
+  """
+
+  state: State
+  metrics: Mapping[str, float] = {}
+  seconds: Mapping[str, float] = {}
+
+
 class Method(NamedTuple):
   """A training recipe: a few functions over one immutable state.
 
@@ -91,9 +105,8 @@ class Method(NamedTuple):
     prepare: `prepare(state, probe, key) -> state`: the cold start; the
       identity where a method has none.
     plan: `plan(state, step, key) -> (Plan, state)`: scheduled changes, draws.
-    learn: `learn(state, step, evidence, probe, key) -> (state, metrics)`:
-      measures at theta_t; what it accepts holds from the next step on. The
-      metrics are scalars by name.
+    learn: `learn(state, step, evidence, probe, key) -> Learnt`: measures at
+      theta_t; what it accepts holds from the next step on.
     text: `text(state) -> document`: what the state's arrays do not hold, as a
       JSON value; None where a method has none.
     with_text: `with_text(state, document) -> state`: the state of restored
@@ -103,9 +116,6 @@ class Method(NamedTuple):
   init: Callable[[base.Bank], State]
   prepare: Callable[[State, Probe, jax.Array], State]
   plan: Callable[[State, int, jax.Array], tuple[base.Plan, State]]
-  learn: Callable[
-    [State, int, base.Evidence, Probe, jax.Array],
-    tuple[State, Mapping[str, float]],
-  ]
+  learn: Callable[[State, int, base.Evidence, Probe, jax.Array], Learnt]
   text: Callable[[State], Any] = lambda state: None
   with_text: Callable[[State, Any], State] = lambda state, document: state

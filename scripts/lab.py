@@ -14,6 +14,8 @@ import json
 import multiprocessing
 import os
 import pathlib
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import tqdm
@@ -75,6 +77,13 @@ def _arguments() -> argparse.Namespace:
     metavar="KNOB=VALUE",
     help="knobs of configs/lab.py, values in JSON",
   )
+  parser.add_argument(
+    "--parameters",
+    nargs="*",
+    default=[],
+    metavar="NAME=VALUE",
+    help="of the worlds, see hrl_jax/lab/parameters.py; give another --out",
+  )
   parser.add_argument("--processes", type=int, default=os.cpu_count())
   parser.add_argument("--out", type=pathlib.Path, default="runs/lab")
   arguments = parser.parse_args()
@@ -84,11 +93,26 @@ def _arguments() -> argparse.Namespace:
   return arguments
 
 
-def _worlds(arguments: argparse.Namespace) -> list[tuple[int, pathlib.Path]]:
+def _worlds(
+  arguments: argparse.Namespace,
+) -> list[tuple[worlds.World, pathlib.Path]]:
   numbers = range(
     arguments.first_world, arguments.first_world + arguments.worlds
   )
-  return [(number, arguments.out / f"world-{number}") for number in numbers]
+  return [
+    (_world(arguments, number), arguments.out / f"world-{number}")
+    for number in numbers
+  ]
+
+
+def _world(arguments: argparse.Namespace, number: int) -> worlds.World:
+  """The world of a seed, with the parameters of the command line."""
+  return worlds.draw(number, Parameters(**_values(arguments.parameters)))
+
+
+def _values(pairs: Sequence[str]) -> dict[str, Any]:
+  named = (text.partition("=") for text in pairs)
+  return {name: json.loads(value) for name, _, value in named}
 
 
 def _keep_compiled(folder: pathlib.Path) -> None:
@@ -99,9 +123,8 @@ def _keep_compiled(folder: pathlib.Path) -> None:
   jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 
 
-def _prepare(made: tuple[int, pathlib.Path]) -> None:
-  number, folder = made
-  files.prepare(worlds.draw(number, Parameters()), folder)
+def _prepare(made: tuple[worlds.World, pathlib.Path]) -> None:
+  files.prepare(*made)
 
 
 def _out(
@@ -118,10 +141,8 @@ def _run(planned: tuple[argparse.Namespace, int, int, str]) -> None:
   config.num_steps = arguments.steps
   config.seed = seed
   config.workdir = str(folder / f"{arm}-{seed}")
-  for text in arguments.set:
-    name, _, value = text.partition("=")
-    config.update_from_flattened_dict({name: json.loads(value)})
-  world = worlds.draw(number, Parameters())
+  config.update_from_flattened_dict(_values(arguments.set))
+  world = _world(arguments, number)
   trial.run(config, world, arm, _out(arguments, number, seed, arm))
 
 

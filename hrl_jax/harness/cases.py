@@ -249,9 +249,12 @@ class Roles(Protocol):
 
   Attributes:
     author: "rules", or the model's name; it is in every record.
+    tally: calls and tokens of a model so far, by role, such as
+      "proposal_calls"; empty where none is asked.
   """
 
   author: str
+  tally: Mapping[str, int]
 
   def attribute(self, cases: Sequence[Case]) -> Sequence[Attribution]:
     """Whether separating criteria are hacked, and full ones generic."""

@@ -51,8 +51,8 @@ def make(size: drawing.Size) -> protocols.Method:
     evidence: base.Evidence,
     probe: protocols.Probe,
     key: jax.Array,
-  ) -> tuple[State, dict[str, float]]:
+  ) -> protocols.Learnt:
     del step, evidence, probe, key
-    return state, {}
+    return protocols.Learnt(state)
 
   return protocols.Method(init, prepare, plan, learn)

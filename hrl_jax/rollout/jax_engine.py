@@ -127,16 +127,21 @@ class JaxEngine:
     knobs = selection.Knobs(
       float(sampling.temperature), float(sampling.top_p), sampling.top_k
     )
-    stop_ids = np.array(sampling.stop_ids, np.int32)
+    # Put there whole: jnp.asarray compiles a program for every shape.
+    stop_ids = jax.device_put(np.array(sampling.stop_ids, np.int32))
     partials = {index: _Partial(index) for _, ids in batch for index in ids}
     group_size = max(len(ids) for _, ids in batch)
     blocks = shapes.pack([ids for _, ids in batch], group_size=group_size)
     rows, drawn = sampler.begin(
       weights,
       *self._prefill([prompt for prompt, _ in batch], weights),
-      blocks.prompt_K,
-      _seeds(requests, blocks.places_KR),
-      blocks.places_KR >= 0,
+      *jax.device_put(
+        (
+          blocks.prompt_K,
+          _seeds(requests, blocks.places_KR),
+          blocks.places_KR >= 0,
+        )
+      ),
       stop_ids,
       knobs=knobs,
       capacity=_capacity(0, sampling.max_tokens),
@@ -161,7 +166,7 @@ class JaxEngine:
         self._config,
         weights,
         rows,
-        np.int32(limit),
+        jax.device_put(np.int32(limit)),
         stop_ids,
         knobs=knobs,
         chunk=_CHUNK,
@@ -172,7 +177,7 @@ class JaxEngine:
 
   def _prefill(
     self, prompts: Sequence[tuple[int, ...]], weights: inference_weights.Weights
-  ) -> tuple[jax.Array, inference.Cache, np.ndarray]:
+  ) -> tuple[jax.Array, inference.Cache, jax.Array]:
     """Features after each prompt, caches and lengths, a few at a time."""
     length = shapes.round_up_length(max(map(len, prompts)))
     at_once = 2 ** max(0, (_PREFILL_TOKENS // length).bit_length() - 1)
@@ -186,11 +191,10 @@ class JaxEngine:
         tokens_UT[place, : len(prompt)] = prompt
         lengths_U[place] = len(prompt)
       lengths.append(lengths_U)
-      pieces.append(
-        sampler.prefill(self._config, weights, tokens_UT, lengths_U)
-      )
+      inputs = jax.device_put((tokens_UT, lengths_U))
+      pieces.append(sampler.prefill(self._config, weights, *inputs))
     joined = pieces[0] if len(pieces) == 1 else _joined(pieces)
-    return *joined, np.concatenate(lengths)
+    return *joined, jax.device_put(np.concatenate(lengths))
 
 
 @jax.jit
@@ -257,9 +261,7 @@ def _fit(
   is_row_KR = packed.places_KR >= 0
   rows = sampler.repack(
     rows,
-    source_K,
-    source_KR,
-    is_row_KR,
+    *jax.device_put((source_K, source_KR, is_row_KR)),
     capacity=_capacity(step, max_tokens),
   )
   places_KR = blocks.places_KR.reshape(-1)[source_KR]

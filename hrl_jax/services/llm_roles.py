@@ -20,6 +20,8 @@ from hrl_jax.services import llm
 
 Result = TypeVar("Result")
 
+_ROLES = ("attribution", "wording", "proposal")
+
 
 class LlmRoles:
   """Asks an LLM; a `cases.Roles`.
@@ -43,7 +45,9 @@ class LlmRoles:
       limits: of what may be proposed.
     """
     self.author = service.name
-    self.tally: collections.Counter[str] = collections.Counter()
+    self.tally = collections.Counter(
+      {f"{role}_{what}": 0 for role in _ROLES for what in ("calls", "tokens")}
+    )
     self._service = service
     self._budget = budget
     self._limits = limits

@@ -11,7 +11,6 @@ a notebook does
     ...
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hrl_jax import base, batch, collect, protocols
+from hrl_jax import clock as clocks
 from hrl_jax.core import rewards, update
 from hrl_jax.evaluation import parts
 from hrl_jax.model import decoder
@@ -39,6 +39,7 @@ class Record(NamedTuple):
     measured: what the method measured besides, in order.
     metrics: scalars, some of them still being computed on the device.
     seconds: by phase.
+    method_seconds: by part of what the method does in the phase "learn".
     sampled_tokens: completion tokens, those of dropped groups included.
   """
 
@@ -46,6 +47,7 @@ class Record(NamedTuple):
   measured: tuple[base.Evidence, ...]
   metrics: Mapping[str, Any]
   seconds: Mapping[str, float]
+  method_seconds: Mapping[str, float]
   sampled_tokens: int
 
 
@@ -90,7 +92,7 @@ def step(
 ) -> tuple[State, Record]:
   """One policy update and all around it; `state` is consumed."""
   plan_key, collect_key, learn_key = jax.random.split(key, 3)
-  clock = _Clock()
+  clock = clocks.Clock()
   plan, method_state = setup.method.plan(state.method, step_index, plan_key)
   batches, evidence = collect.collect(
     plan,
@@ -113,11 +115,11 @@ def step(
   train_state, metrics = _update(setup, state.train, batches, credit)
   clock.lap("update")
   probe = Probe(setup, step_index, measured=[])
-  method_state, learnt = setup.method.learn(
+  learnt = setup.method.learn(
     method_state, step_index, evidence, probe, learn_key
   )
   clock.lap("learn")
-  state = State(jax.block_until_ready(train_state), method_state)
+  state = State(jax.block_until_ready(train_state), learnt.state)
   clock.lap("update")
   load(setup, state, version=step_index + 1)
   clock.lap("load")
@@ -126,9 +128,14 @@ def step(
     for group in evidence.groups
     for rollout in group.rollouts
   )
-  metrics = {**_rollout_metrics(evidence), **metrics, **learnt}
+  metrics = {**_rollout_metrics(evidence), **metrics, **learnt.metrics}
   return state, Record(
-    evidence, tuple(probe.measured), metrics, clock.seconds, sampled_tokens
+    evidence,
+    tuple(probe.measured),
+    metrics,
+    clock.seconds,
+    learnt.seconds,
+    sampled_tokens,
   )
 
 
@@ -261,16 +268,3 @@ def _mean(values: Any) -> float:
   values = np.asarray(values, np.float64)
   present = values[~np.isnan(values)]
   return float(present.mean()) if present.size else float("nan")
-
-
-class _Clock:
-  """Seconds between laps, summed by name."""
-
-  def __init__(self):
-    self.seconds: dict[str, float] = {}
-    self._last = time.monotonic()
-
-  def lap(self, name: str) -> None:
-    now = time.monotonic()
-    self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
-    self._last = now

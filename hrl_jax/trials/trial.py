@@ -148,6 +148,7 @@ def _step(
     "gradings": _count(evidence, record.measured, _gradings),
     "seconds": sum(record.seconds.values()),
     **{f"seconds_{name}": value for name, value in record.seconds.items()},
+    **{f"learn/{n}_s": value for n, value in record.method_seconds.items()},
   }
 
 

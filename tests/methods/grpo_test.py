@@ -64,7 +64,7 @@ def test_the_state_never_changes():
   evidence = base.Evidence(
     base.Occasion(0, "train"), planned, (), nothing, nothing, np.zeros(0), ()
   )
-  after, metrics = made.learn(after, 0, evidence, fakes.NoProbe(), key)
+  after, metrics, _ = made.learn(after, 0, evidence, fakes.NoProbe(), key)
   assert metrics == {}
   after = made.prepare(after, fakes.NoProbe(), key)
   assert after is state

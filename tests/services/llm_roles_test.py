@@ -100,7 +100,7 @@ def test_calls_and_tokens_are_counted_by_role():
     played = roles(url)
     played.propose([role_cases.PROPOSAL_CASE])
   # The server counts one token of each prompt and one of each completion.
-  assert played.tally == {"proposal_calls": 1, "proposal_tokens": 2}
+  assert +played.tally == {"proposal_calls": 1, "proposal_tokens": 2}
 
 
 def test_a_run_whose_llm_talks_nonsense_keeps_the_seed_harness():

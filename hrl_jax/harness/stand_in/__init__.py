@@ -6,7 +6,7 @@ cannot read: it compares surface words and lengths, and where a sentence is to
 be written it takes one from a pool, if there is one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hrl_jax.harness import cases, terms
@@ -34,10 +34,12 @@ class StandIn(NamedTuple):
   Attributes:
     phrases: surface phrases, in lower case.
     author: in every record.
+    tally: empty: no model is asked.
   """
 
   phrases: tuple[str, ...] = PHRASES
   author: str = "rules"
+  tally: Mapping[str, int] = {}
 
   def attribute(
     self, asked: Sequence[cases.Case]

@@ -104,7 +104,7 @@ def make(
     evidence: base.Evidence,
     probe: protocols.Probe,
     key: jax.Array,
-  ) -> tuple[State, dict[str, float | int]]:
+  ) -> protocols.Learnt:
     own = {
       name: rule.learn(state.own[name], step, evidence)
       for name, rule in rules.given().items()
@@ -116,11 +116,14 @@ def make(
       lambda after, place: _rubric(rules, State(after, own), place),
       probe,
     )
-    harness, metrics = evolver.evolve(made, state.harness, seen, key)
-    after = State(harness, own)
+    evolved = evolver.evolve(made, state.harness, seen, key)
+    after = State(evolved.state, own)
     weights_N = _weights(rules, after)
     _warn_of_weights(_weights(rules, state), weights_N)
-    return after, {**metrics, **tallying.standing(harness, weights_N)}
+    standing = tallying.standing(evolved.state, weights_N)
+    return evolved._replace(
+      state=after, metrics={**evolved.metrics, **standing}
+    )
 
   return protocols.Method(init, prepare, plan, learn, _text, _with_text)
 

@@ -7,6 +7,7 @@ import jax
 import msgspec
 
 from hrl_jax import base, protocols
+from hrl_jax import clock as clocks
 from hrl_jax.harness import cases, changes, commits, rubrics
 from hrl_jax.harness import state as states
 from hrl_jax.methods.harnessrl import (
@@ -47,7 +48,7 @@ def evolve(
   state: states.HarnessState,
   seen: Seen,
   key: jax.Array,
-) -> tuple[states.HarnessState, dict[str, float | int]]:
+) -> protocols.Learnt:
   """The harness of the next step, and what is worth a curve.
 
   Args:
@@ -56,11 +57,14 @@ def evolve(
     seen: the step.
     key: consumed.
   """
+  clock, asked_before = clocks.Clock(), dict(made.roles.tally)
   draws = observing.observe(
     made, state.bank, seen.harness_of, seen.step, seen.evidence
   )
+  clock.lap("remember")
   labelled = attributing.label(made, draws, seen.step, state.levels_4.tolist())
-  rounds = _rounds(made, state, labelled, seen, key)
+  clock.lap("attribute")
+  rounds = _rounds(made, state, labelled, seen, key, clock)
   labelled = _with_problems(labelled, [each.proposed for each in rounds])
   measured = [each.measured for each in rounds]
   updates = _in_order(measured)
@@ -76,9 +80,11 @@ def evolve(
       *removals,
     ]
   )
+  clock.lap("remember")
   gradings = sum(each.proposed.gradings for each in rounds)
   metrics = tallying.metrics(made, labelled, measured, removals, gradings)
-  return after, metrics
+  asked = tallying.asked(asked_before, made.roles.tally)
+  return protocols.Learnt(after, {**metrics, **asked}, clock.seconds)
 
 
 class _Round(NamedTuple):
@@ -92,6 +98,7 @@ def _rounds(
   labelled: Sequence[parts.Labelled],
   seen: Seen,
   key: jax.Array,
+  clock: clocks.Clock,
 ) -> list[_Round]:
   """Proposals and measurements; what is rejected may come back (H-74)."""
   knobs, cap = made.knobs, views.cap(seen.step, made.num_steps)
@@ -109,6 +116,7 @@ def _rounds(
     proposed = proposing.propose(
       made, asked, rejections, cap=cap, round=number, probe=seen.probe
     )
+    clock.lap("propose")
     measured = measuring.measure(
       made,
       state,
@@ -118,6 +126,7 @@ def _rounds(
       key=jax.random.fold_in(key, number),
       round=number,
     )
+    clock.lap("measure")
     rounds.append(_Round(proposed, measured))
     budget -= measured.sampled
     rejections = _rejections(measured.updates)

@@ -1,6 +1,6 @@
 """Numbers of a step, for the logs (H-123)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -146,6 +146,16 @@ def reversed_updates(
   }
   draws = [e.draw for e in labelled if e.draw.task.id in accepted]
   return sum(_is_reversal(made, each, accepted[each.task.id]) for each in draws)
+
+
+def asked(
+  before: Mapping[str, int], after: Mapping[str, int]
+) -> dict[str, float | int]:
+  """Calls and tokens of a step, by role; none where no model is asked."""
+  return {
+    f"harness/{name}": count - before.get(name, 0)
+    for name, count in after.items()
+  }
 
 
 def standing(

@@ -86,6 +86,7 @@ class Roles:
     attributed: cases that the hacking question was asked about.
     worded: likewise of the wording check, with its criteria.
     proposed: likewise of proposals.
+    tally: how often a proposal was asked for.
   """
 
   author = "fake"
@@ -97,6 +98,7 @@ class Roles:
     self.attributed: list[cases.Case] = []
     self.worded: list[tuple] = []
     self.proposed: list[cases.ProposalCase] = []
+    self.tally = {"proposal_calls": 0}
 
   def attribute(self, asked):
     self.attributed += asked
@@ -108,6 +110,7 @@ class Roles:
 
   def propose(self, asked):
     self.proposed += asked
+    self.tally["proposal_calls"] += len(asked)
     return [self._propose(case) for case in asked]
 
 

@@ -232,6 +232,21 @@ def test_a_steps_numbers_add_up():
   assert all(isinstance(value, float | int) for value in found.values())
 
 
+def test_calls_are_counted_by_step_and_time_by_part():
+  made = world.run(roles=stubs.Roles())
+  state = made.start()
+  asked = []
+  for step in range(3):
+    before = len(made.evolver.roles.proposed)
+    state = made.step(state, step)
+    asked.append(len(made.evolver.roles.proposed) - before)
+  counted = [each["harness/proposal_calls"] for each in made.metrics]
+  assert counted == asked != [0, 0, 0]
+  parts = {"remember", "attribute", "propose", "measure"}
+  assert all(each.keys() == parts for each in made.seconds)
+  assert all(min(each.values()) >= 0 for each in made.seconds)
+
+
 def test_where_the_interfaces_stand():
   state = states.init(world.bank(4))
   state = state.replace(

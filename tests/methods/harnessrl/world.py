@@ -184,6 +184,7 @@ class Run:
     self.plans: list[base.Plan] = []
     self.evidence: list[base.Evidence] = []
     self.metrics: list[dict] = []
+    self.seconds: list[dict] = []
 
   @property
   def _start(self) -> harnessrl.Start:
@@ -238,13 +239,14 @@ class Run:
       occasion=base.Occasion(step, "train"),
       sampling=stubs.SAMPLING,
     )
-    state, metrics = self.method.learn(
+    learnt = self.method.learn(
       state, step, evidence, self.probe(step), learn_key
     )
     self.plans.append(plan)
     self.evidence.append(evidence)
-    self.metrics.append(metrics)
-    return state
+    self.metrics.append(learnt.metrics)
+    self.seconds.append(learnt.seconds)
+    return learnt.state
 
   def whole(self, steps: int) -> harnessrl.State:
     state = self.start()
