@@ -88,7 +88,7 @@ def run(
 
 def _evaluation(
   setup: train.Setup, world: worlds.World, step: int
-) -> dict[str, float]:
+) -> dict[str, float | int]:
   """Hidden quality and score of greedy answers to the held-out tasks (H-11)."""
   result = in_domain.evaluate(
     setup.held_out,
@@ -116,7 +116,7 @@ def _evaluation(
 
 def _step(
   setup: train.Setup, world: worlds.World, step: int, record: train.Record
-) -> dict[str, float]:
+) -> dict[str, float | int]:
   """What a step's groups are worth, and what they cost."""
   evidence = record.evidence
   groups = evidence.groups[: len(evidence.rewards_PG)]
