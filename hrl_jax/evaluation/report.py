@@ -10,6 +10,7 @@ import matplotlib.figure
 import numpy as np
 
 from hrl_jax.evaluation import statistics
+from hrl_jax.harness import records
 from hrl_jax.metrics import losses
 
 _DRAWN = (
@@ -20,6 +21,9 @@ _DRAWN = (
   ("entropy", "entropy, nats per token"),
   ("kl", "KL to the reference, nats per token"),
 )
+
+
+_LABELS = b'{"record":"labels"'
 
 
 def describe(evaluation: Mapping[str, Any]) -> str:
@@ -53,7 +57,7 @@ def lines(folder: pathlib.Path) -> list[str]:
       f"{_change(folder, before['step'], after['step'], part)}"
       for part in ("checked", "judged")
     ]
-  return [*told, *_lost(folder)]
+  return [*told, *_lost(folder), *_thin_tasks(folder)]
 
 
 def _change(folder: pathlib.Path, before: int, after: int, part: str) -> str:
@@ -78,6 +82,28 @@ def _lost(folder: pathlib.Path) -> list[str]:
   if len(reasons) > 10:
     told.append(f"  and {len(reasons) - 10} further reasons in failures.jsonl")
   return told
+
+
+def _thin_tasks(folder: pathlib.Path) -> list[str]:
+  """The tasks that a harness never had enough grades of (H-115)."""
+  path = folder / "memory" / "log.jsonl"
+  if not path.exists():
+    return []
+  thin: dict[str, bool] = {}
+  with open(path, "rb") as file:
+    # Rollouts are most of a log, and need not be read.
+    for line in filter(lambda line: line.startswith(_LABELS), file):
+      record = records.decode(line)
+      is_thin = record.code == "thin_group"
+      thin[record.task] = is_thin and thin.get(record.task, True)
+  tasks = sorted(task for task, is_always in thin.items() if is_always)
+  if not tasks:
+    return []
+  more = f" and {len(tasks) - 10} more" if len(tasks) > 10 else ""
+  return [
+    f"{len(tasks)} tasks had too few graded rollouts in every draw, so their "
+    f"harness never changed: {', '.join(tasks[:10])}{more}"
+  ]
 
 
 def scores(folder: pathlib.Path, step: int, part: str = "score") -> np.ndarray:

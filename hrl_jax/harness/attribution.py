@@ -6,6 +6,7 @@ Only reward hacking is asked (rule 3), and an accusation counts only if its
 quotes are there. No answer overrides a computed label.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -166,7 +167,8 @@ def is_saturated(
     labels: of this draw.
     mass: discriminative mass of the draw's first group, None if it is thin.
     before: the task's history, without this draw.
-    last_mass: mass at the last change of the level, NaN if not known.
+    last_mass: mass at the last change of the level, at first at the cold
+      start; NaN where that was thin, and the first draw that was not counts.
     next_level: weight of the level below, None at the lowest.
     knobs: choices.
   """
@@ -174,12 +176,15 @@ def is_saturated(
     return False
   if not knobs.has_history:
     return True
-  # False where the last mass is not known.
+  masses = [each.mass for each in before.draws() if each.mass is not None]
+  if math.isnan(last_mass) and masses:
+    last_mass = masses[0]
+  # False where no mass is known.
   if not mass < last_mass:
     return False
   if not knobs.mass_below_level:
     return True
-  recent = [each.mass for each in before.draws() if each.mass is not None][-2:]
+  recent = masses[-2:]
   median = sum(recent) / len(recent) if recent else mass
   return next_level is not None and mass <= min(next_level, median)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hrl_jax.evaluation import report
+from hrl_jax.harness import records
 
 SUMMARY = {
   "score": 0.5,
@@ -81,6 +82,31 @@ def test_what_was_lost_is_told_with_its_reasons(folder):
   )
   assert most == "  2 times: HTTP 500 (4 tries)"
   assert least == "  1 times: cut"
+
+
+def test_tasks_that_were_always_thin_are_listed(folder):
+  def labels(step, task, code):
+    return records.Labels(
+      step, task, ("g",), (), code, "rules", None, is_saturated=False
+    )
+
+  log = [
+    records.Header("bank"),
+    labels(0, "a", "thin_group"),
+    labels(0, "b", "thin_group"),
+    labels(1, "b", "labelled"),
+    labels(2, "b", "thin_group"),
+    labels(2, "c", "labelled"),
+  ]
+  (folder / "memory").mkdir()
+  path = folder / "memory" / "log.jsonl"
+  path.write_bytes(b"".join(map(records.encode, log)))
+  assert report.lines(folder)[-1] == (
+    "1 tasks had too few graded rollouts in every draw, so their harness never "
+    "changed: a"
+  )
+  path.write_bytes(b"".join(map(records.encode, log[3:])))
+  assert len(report.lines(folder)) == 3
 
 
 def test_a_missing_score_is_nan(folder):

@@ -359,6 +359,15 @@ def _masses(*counts):
   )
 
 
+def test_after_a_thin_cold_start_the_first_mass_counts():
+  # Masses 0.5 and 0.25 were seen.
+  before = _masses(2, 1)
+  assert _is_saturated(mass=0.3, before=before, last_mass=NAN)
+  assert not _is_saturated(mass=0.5, before=before, last_mass=NAN)
+  # A level that changed has its own.
+  assert not _is_saturated(mass=0.3, before=before, last_mass=0.3)
+
+
 def test_the_stricter_rule_also_asks_for_a_mass_below_the_level():
   def strictly(**others):
     return _is_saturated(mass_below_level=True, last_mass=0.9, **others)
