@@ -11,6 +11,7 @@ ARMS: Mapping[str, Mapping[str, Any] | None] = {
   "harnessrl": {},
   "no_critic": {"critic": False},
   "no_critic_no_memory": {"critic": False, "use_memory": False},
+  "bare": {"condition_on": "bare"},
   "guidance": {"interfaces": ("rollout",)},
   "rubric": {"interfaces": ("rubric",)},
   "sampling": {"interfaces": ("sampling",)},
