@@ -91,6 +91,17 @@ def with_best(results: Sequence[Result]) -> list[Result]:
   return made
 
 
+def accepted(kind: str) -> Callable[[Result], float]:
+  """Share of the measured updates that write such sentences."""
+
+  def value(result: Result) -> float:
+    told = result["sentences"]
+    measured = told.get(f"{kind}_measured", 0)
+    return told[f"{kind}_accepted"] / measured if measured else np.nan
+
+  return value
+
+
 MEASURES: tuple[Measure, ...] = (
   Measure("quality", last("quality"), 100),
   Measure("best", lambda result: result["best_quality"], 100),
@@ -102,6 +113,8 @@ MEASURES: tuple[Measure, ...] = (
   Measure("reward", window("reward"), 100),
   *(Measure(name, window(f"pairs_{name}"), 100) for name in _PAIRS),
   Measure("reversals", reversal_rate, 100),
+  Measure("good in", accepted("refinements"), 100),
+  Measure("bad in", accepted("decoys"), 100),
   Measure("fields", whole("harness/mounted")),
   Measure("level>0", lambda r: 1 - window("harness/level_0")(r), 100),
   Measure("rollouts", whole("rollouts")),

@@ -1,10 +1,11 @@
 """One run of one arm in one world, and what the world knows about it."""
 
+import collections
 import json
 import logging
 import pathlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,14 +15,22 @@ import numpy as np
 from hrl_jax import base, train
 from hrl_jax import config as configs
 from hrl_jax.evaluation import in_domain, pairs
-from hrl_jax.harness import changes, history, records, reversals, rubrics
-from hrl_jax.lab import quality
+from hrl_jax.harness import (
+  changes,
+  history,
+  operations,
+  records,
+  reversals,
+  rubrics,
+)
+from hrl_jax.lab import pool, quality
 from hrl_jax.lab import world as worlds
 from hrl_jax.services.memory import log as memory_log
 from hrl_jax.trials import arms
 
 _logger = logging.getLogger(__name__)
 
+_SENTENCES = ("refinement", "decoy")
 # Numbers of a step that are kept as they are.
 _KEPT = ("reward", "length", "missing_rollouts")
 
@@ -44,7 +53,7 @@ def run(
 
   Returns:
     `arm`, `seed`, `world`, `seconds`; by step: `evaluations` and `steps`; by
-    window of steps: `reversals`.
+    window of steps: `reversals`; of the whole run: `sentences`.
   """
   if out.exists():
     return json.loads(out.read_text())
@@ -68,6 +77,7 @@ def run(
   finally:
     for log in setup.logs:
       log.close()
+  log = _log(setup)
   result = {
     "arm": arm,
     "seed": frozen.seed,
@@ -76,7 +86,8 @@ def run(
     "seconds_cold_start": prepared - started,
     "evaluations": evaluations,
     "steps": steps,
-    "reversals": _reversals(setup),
+    "reversals": _reversals(setup, log),
+    "sentences": sentences(world, log),
   }
   out.parent.mkdir(parents=True, exist_ok=True)
   # Renamed when whole: half a result must not look like one.
@@ -152,16 +163,57 @@ def _step(
   }
 
 
-def _reversals(setup: train.Setup) -> list[dict[str, int]]:
-  """Accepted and reversing rubric updates by quarter of the run (H-122).
+def sentences(
+  world: worlds.World, log: Iterable[records.Record]
+) -> dict[str, int]:
+  """Measured and accepted rubric updates that write refinements, or decoys.
 
-  From the log, which is there for methods without a memory too.
+  A critic that tells good wordings from bad ones accepts more of the former.
+  Updates that write both, and secondary ones, which need no effect, are left
+  out.
   """
-  path = pathlib.Path(setup.config.workdir) / "memory" / "log.jsonl"
+  counts = collections.Counter(
+    {f"{k}s_{what}": 0 for k in _SENTENCES for what in ("measured", "accepted")}
+  )
+  for record in log:
+    if (
+      not isinstance(record, changes.Update) or not record.candidate.is_primary
+    ):
+      continue
+    kinds = {
+      pool.is_refinement(world, record.candidate.task, text)
+      for each in record.candidate.operations
+      if isinstance(each, changes.RubricOperation)
+      for text in operations.texts(each)
+    }
+    is_told = record.candidate.is_primary and len(kinds) == 1
+    if not is_told or record.measurement.delta is None:
+      continue
+    kind = _SENTENCES[0 if kinds.pop() else 1]
+    counts[f"{kind}s_measured"] += 1
+    counts[f"{kind}s_accepted"] += record.decision.is_accepted
+  return dict(counts)
+
+
+def _log(setup: train.Setup) -> list[records.Record]:
+  """What a harness wrote down; nothing of a method without one.
+
+  A harness has its log without a memory too.
+  """
   if not setup.logs:
     return []
+  path = pathlib.Path(setup.config.workdir) / "memory" / "log.jsonl"
+  return list(memory_log.read(path, setup.bank.hash))
+
+
+def _reversals(
+  setup: train.Setup, log: Sequence[records.Record]
+) -> list[dict[str, int]]:
+  """Accepted and reversing rubric updates by quarter of the run (H-122)."""
+  if not log:
+    return []
   by_task: dict[str, list[records.Record]] = {}
-  for record in memory_log.read(path, setup.bank.hash):
+  for record in log:
     by_task.setdefault(history.task_of(record), []).append(record)
   stories = [
     reversals.Story(

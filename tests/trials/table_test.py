@@ -13,6 +13,7 @@ def result(arm, world, seed, quality, steps=10, **numbers):
     "world": world,
     "seed": seed,
     "reversals": [],
+    "sentences": {"refinements_measured": 4, "refinements_accepted": 1},
     "evaluations": [
       {"step": 0, "quality": 0.1, "score": 0.2} | NAMED,
       {"step": steps, "quality": quality, "score": quality} | NAMED,
@@ -43,6 +44,12 @@ def test_differences_are_between_runs_of_the_same_world_and_seed():
   difference = made["harnessrl"].difference
   assert difference.mean == pytest.approx(15.0)
   assert (difference.low, difference.high) == pytest.approx((10.0, 20.0))
+
+
+def test_what_was_not_measured_has_no_rate():
+  (one, *_) = RESULTS
+  assert table.accepted("refinements")(one) == 0.25
+  assert np.isnan(table.accepted("decoys")(one))
 
 
 def test_the_best_checkpoint_is_that_of_the_mean_over_seeds():
