@@ -50,6 +50,7 @@ def main() -> None:
   results = [json.loads(_out(*each).read_text()) for each in planned]
   print(*table.lines(results, arguments.baseline), sep="\n")
   print(*table.costs(results, arguments.baseline), sep="\n")
+  print(*table.times(results), sep="\n")
   path = arguments.out / "curves.png"
   figures.draw(results, path)
   print(f"Curves: {path}")

@@ -192,6 +192,20 @@ def costs(results: Sequence[Result], baseline: str = "grpo") -> Iterator[str]:
     )
 
 
+def times(results: Sequence[Result]) -> Iterator[str]:
+  """Where the median step of each arm spends its seconds."""
+  by_arm: dict[str, dict[str, list[float]]] = {}
+  for result in results:
+    for step in result["steps"]:
+      for name, value in step.items():
+        if name.startswith("seconds_") or name.endswith("_s"):
+          parts = by_arm.setdefault(result["arm"], {})
+          parts.setdefault(name.removeprefix("seconds_"), []).append(value)
+  for arm, parts in by_arm.items():
+    told = (f"{name} {np.median(values):.3f}" for name, values in parts.items())
+    yield f"{arm}, seconds of a median step: {', '.join(told)}"
+
+
 def _paired(
   values: Mapping[tuple[int, int], float],
   others: Mapping[tuple[int, int], float],

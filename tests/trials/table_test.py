@@ -46,6 +46,17 @@ def test_differences_are_between_runs_of_the_same_world_and_seed():
   assert (difference.low, difference.high) == pytest.approx((10.0, 20.0))
 
 
+def test_times_are_those_of_the_median_step():
+  made = [
+    result("grpo", 0, 0, 0.5, steps=3, seconds_collect=0.25),
+    result("grpo", 0, 1, 0.5, steps=4, seconds_collect=0.5),
+  ]
+  made[0]["steps"][0]["learn/propose_s"] = 0.125
+  (told,) = table.times(made)
+  assert told.startswith("grpo, seconds")
+  assert "collect 0.500" in told and "learn/propose_s 0.125" in told
+
+
 def test_what_was_not_measured_has_no_rate():
   (one, *_) = RESULTS
   assert table.accepted("refinements")(one) == 0.25
