@@ -46,6 +46,7 @@ def get_config(folder: str = "runs/lab/world-0") -> ml_collections.ConfigDict:
   config.checkpoint.every = 200
 
   config.method.arguments = harnessrl_quickstart.harnessrl()
+  config.method.arguments.memory.related_shown = 0  # Rules read no prompt.
   cold_start = config.method.arguments.cold_start
   cold_start.second_groups = 200
   cold_start.regraded_groups = 200
