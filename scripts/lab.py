@@ -47,7 +47,7 @@ def main() -> None:
     done = concurrent.futures.as_completed(running)
     for future in tqdm.tqdm(done, total=len(running), unit="trial"):
       future.result()
-  results = [json.loads(_out(*each).read_text()) for each in planned]
+  results = [future.result() for future in running]
   print(*table.lines(results, arguments.baseline), sep="\n")
   print(*table.costs(results, arguments.baseline), sep="\n")
   print(*table.times(results), sep="\n")
@@ -134,7 +134,7 @@ def _out(
   return arguments.out / "trials" / f"{arm}-{world}-{seed}.json"
 
 
-def _run(planned: tuple[argparse.Namespace, int, int, str]) -> None:
+def _run(planned: tuple[argparse.Namespace, int, int, str]) -> dict[str, Any]:
   arguments, number, seed, arm = planned
   _keep_compiled(arguments.out / "compiled")
   folder = arguments.out / f"world-{number}"
@@ -144,7 +144,7 @@ def _run(planned: tuple[argparse.Namespace, int, int, str]) -> None:
   config.workdir = str(folder / f"{arm}-{seed}")
   config.update_from_flattened_dict(_values(arguments.set))
   world = _world(arguments, number)
-  trial.run(config, world, arm, _out(arguments, number, seed, arm))
+  return trial.run(config, world, arm, _out(arguments, number, seed, arm))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """One run of one arm in one world, and what the world knows about it."""
 
-import collections
 import json
 import logging
 import pathlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -16,21 +15,23 @@ from hrl_jax import base, train
 from hrl_jax import config as configs
 from hrl_jax.evaluation import in_domain, pairs
 from hrl_jax.harness import (
-  changes,
-  history,
-  operations,
   records,
-  reversals,
-  rubrics,
 )
-from hrl_jax.lab import pool, quality
+from hrl_jax.lab import files, quality
 from hrl_jax.lab import world as worlds
 from hrl_jax.services.memory import log as memory_log
-from hrl_jax.trials import arms
+from hrl_jax.trials import arms, updates
 
 _logger = logging.getLogger(__name__)
 
-_SENTENCES = ("refinement", "decoy")
+# Settings that say where files lie.
+_PLACES = (
+  "workdir",
+  "model.path",
+  "data.train",
+  "data.held_out",
+  "judge.world",
+)
 # Numbers of a step that are kept as they are.
 _KEPT = ("reward", "length", "missing_rollouts")
 
@@ -43,7 +44,7 @@ def run(
 ) -> dict[str, Any]:
   """Trains an arm and writes down what came of it.
 
-  A trial whose file is there is not run again.
+  A trial whose file is there is read, not run again.
 
   Args:
     config: of HarnessRL in the prepared world, with seed and workdir.
@@ -53,11 +54,17 @@ def run(
 
   Returns:
     `arm`, `seed`, `world`, `seconds`; by step: `evaluations` and `steps`; by
-    window of steps: `reversals`; of the whole run: `sentences`.
+    window of steps: `reversals`; of the whole run: `sentences`; and the
+    `settings` that it was run with.
+
+  Raises:
+    ValueError: if the file is of a trial with other settings.
   """
+  config = arms.configured(config, arm)
+  settings = _settings(config, world)
   if out.exists():
-    return json.loads(out.read_text())
-  frozen = configs.from_config_dict(arms.configured(config, arm))
+    return _read(out, settings)
+  frozen = configs.from_config_dict(config)
   started = time.monotonic()
   setup, state = train.build(frozen)
   try:
@@ -86,14 +93,47 @@ def run(
     "seconds_cold_start": prepared - started,
     "evaluations": evaluations,
     "steps": steps,
-    "reversals": _reversals(setup, log),
-    "sentences": sentences(world, log),
+    "reversals": updates.reversal_windows(setup.bank, log, frozen.num_steps),
+    "sentences": updates.sentences(world, log),
+    "settings": settings,
   }
   out.parent.mkdir(parents=True, exist_ok=True)
   # Renamed when whole: half a result must not look like one.
   unfinished = out.with_suffix(".unfinished")
   unfinished.write_text(json.dumps(result, allow_nan=True))
   unfinished.rename(out)
+  return result
+
+
+def _settings(
+  config: ml_collections.ConfigDict, world: worlds.World
+) -> dict[str, Any]:
+  """All that a trial depends on by dotted name; where files lie is left out."""
+  flat: dict[str, Any] = {"world": files.content_hash(world)}
+
+  def add(prefix: str, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+      if isinstance(value, Mapping):
+        add(f"{prefix}{name}.", value)
+      else:
+        flat[prefix + name] = value
+
+  add("", config.to_dict())
+  for name in _PLACES:
+    del flat[name]
+  # As it will be read: a tuple is a list.
+  return json.loads(json.dumps(flat))
+
+
+def _read(path: pathlib.Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+  result = json.loads(path.read_text())
+  found = result["settings"]
+  for name in sorted(found.keys() | settings.keys()):
+    if found.get(name) != settings.get(name):
+      raise ValueError(
+        f"{path} is of a trial with {name}={found.get(name)!r}, not "
+        f"{settings.get(name)!r}. Give another folder, or delete the file."
+      )
   return result
 
 
@@ -163,38 +203,6 @@ def _step(
   }
 
 
-def sentences(
-  world: worlds.World, log: Iterable[records.Record]
-) -> dict[str, int]:
-  """Measured and accepted rubric updates that write refinements, or decoys.
-
-  A critic that tells good wordings from bad ones accepts more of the former.
-  Updates that write both, and secondary ones, which need no effect, are left
-  out.
-  """
-  counts = collections.Counter(
-    {f"{k}s_{what}": 0 for k in _SENTENCES for what in ("measured", "accepted")}
-  )
-  for record in log:
-    if (
-      not isinstance(record, changes.Update) or not record.candidate.is_primary
-    ):
-      continue
-    kinds = {
-      pool.is_refinement(world, record.candidate.task, text)
-      for each in record.candidate.operations
-      if isinstance(each, changes.RubricOperation)
-      for text in operations.texts(each)
-    }
-    is_told = record.candidate.is_primary and len(kinds) == 1
-    if not is_told or record.measurement.delta is None:
-      continue
-    kind = _SENTENCES[0 if kinds.pop() else 1]
-    counts[f"{kind}s_measured"] += 1
-    counts[f"{kind}s_accepted"] += record.decision.is_accepted
-  return dict(counts)
-
-
 def _log(setup: train.Setup) -> list[records.Record]:
   """What a harness wrote down; nothing of a method without one.
 
@@ -204,39 +212,6 @@ def _log(setup: train.Setup) -> list[records.Record]:
     return []
   path = pathlib.Path(setup.config.workdir) / "memory" / "log.jsonl"
   return list(memory_log.read(path, setup.bank.hash))
-
-
-def _reversals(
-  setup: train.Setup, log: Sequence[records.Record]
-) -> list[dict[str, int]]:
-  """Accepted and reversing rubric updates by quarter of the run (H-122)."""
-  if not log:
-    return []
-  by_task: dict[str, list[records.Record]] = {}
-  for record in log:
-    by_task.setdefault(history.task_of(record), []).append(record)
-  stories = [
-    reversals.Story(
-      rubrics.seed(task),
-      [r for r in by_task[task.id] if isinstance(r, changes.Update)],
-      [r.step for r in by_task[task.id] if _is_draw(r)],
-    )
-    for task in setup.bank.tasks
-    if task.id in by_task
-  ]
-  windows = reversals.reversal_rate(
-    stories,
-    steps=setup.config.num_steps,
-    window=-(-setup.config.num_steps // 4),
-    # The lab's sentences say what they say: another is another.
-    similarity=lambda one, other: float(one == other),
-    floor=0.95,
-  )
-  return [window._asdict() for window in windows]
-
-
-def _is_draw(record: records.Record) -> bool:
-  return isinstance(record, records.Group) and record.kind == "train"
 
 
 def _count(
@@ -260,10 +235,3 @@ def _gradings(evidence: base.Evidence) -> int:
       for group in evidence.groups
     )
   return sum(len(slot.rubric) for slot in slots)
-
-
-def read(folder: pathlib.Path) -> list[Mapping[str, Any]]:
-  """The results in a folder."""
-  return [
-    json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))
-  ]

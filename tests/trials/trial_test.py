@@ -5,10 +5,8 @@ import json
 import pytest
 
 from configs import lab as config_file
-from hrl_jax.harness import changes
-from hrl_jax.lab import files, pool
-from hrl_jax.trials import table, trial
-from tests.harness import makes
+from hrl_jax.lab import files
+from hrl_jax.trials import table, trial, updates
 from tests.lab import worlds
 
 STEPS = 2
@@ -37,9 +35,12 @@ def results(tmp_path_factory):
     config.workdir = str(folder / arm)
     path = folder / f"{arm}.json"
     made[arm] = trial.run(config, world, arm, path)
-    # Done once, it is read.
+    # Done once, it is read, wherever its files are; but not for another.
     config.workdir = "nowhere"
     assert trial.run(config, world, arm, path) == json.loads(path.read_text())
+    config.optimizer.learning_rate = 1e-3
+    with pytest.raises(ValueError, match=r"learning_rate=0.0005, not 0.001"):
+      trial.run(config, world, arm, path)
   return made
 
 
@@ -77,7 +78,7 @@ def test_shares_of_pairs_add_up_to_one(results):
 
 
 def test_only_a_method_with_a_harness_has_updates(results):
-  assert results["grpo"]["sentences"] == trial.sentences(worlds.small(), [])
+  assert results["grpo"]["sentences"] == updates.sentences(worlds.small(), [])
   assert set(results["harnessrl"]["sentences"]) == {
     "refinements_measured",
     "refinements_accepted",
@@ -90,32 +91,6 @@ def test_only_a_method_with_a_harness_has_updates(results):
     step["harness/rubric_accepted"] for step in results["harnessrl"]["steps"]
   )
   assert sum(window["accepted"] for window in windows) == accepted
-
-
-def test_what_the_critic_was_shown_is_told_apart():
-  world = worlds.small()
-  task = world.train[0].id
-  good = pool.refinements(world, task)[0]
-  bad = pool.decoys(world, task)[0]
-
-  def update(*texts, **others):
-    rewrites = [changes.Rewrite(f"c{i}", t) for i, t in enumerate(texts)]
-    return makes.update(*rewrites, task=task, **others)
-
-  log = [
-    update(good),
-    update(good, is_accepted=False),
-    update(bad, is_accepted=False),
-    update(good, bad),
-    update(bad, is_primary=False),
-    makes.update(changes.Drop("critique"), task=task),
-  ]
-  assert trial.sentences(world, log) == {
-    "refinements_measured": 2,
-    "refinements_accepted": 1,
-    "decoys_measured": 1,
-    "decoys_accepted": 0,
-  }
 
 
 def test_results_make_a_table(results):
