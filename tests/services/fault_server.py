@@ -123,6 +123,7 @@ class FaultServer:
     for task in self._tasks:
       task.cancel()
     await asyncio.gather(*self._tasks, return_exceptions=True)
+    self._close()  # One that refused may have begun to listen again.
 
   def _listen(self) -> None:
     # Not `asyncio.start_server`: if it is closed between an accepted
@@ -164,7 +165,9 @@ class FaultServer:
     except Exception as error:
       self._error = error
     finally:
-      if writer is not None:
+      if writer is None:
+        client.close()
+      else:
         writer.transport.abort()
 
   async def _serve(self, connection: "_Connection") -> bool:
