@@ -76,19 +76,24 @@ def _lines(
   for result in results:
     for step, value in points(result):
       by_arm.setdefault(result["arm"], {}).setdefault(step, []).append(value)
+  # An arm has its colour also where another has no line.
+  arms = list(dict.fromkeys(result["arm"] for result in results))
   for arm, by_step in by_arm.items():
-    _line(axis, arm, by_step)
+    _line(axis, arm, by_step, f"C{arms.index(arm)}")
 
 
 def _line(
-  axis: matplotlib.axes.Axes, arm: str, by_step: Mapping[int, Sequence[float]]
+  axis: matplotlib.axes.Axes,
+  arm: str,
+  by_step: Mapping[int, Sequence[float]],
+  color: str,
 ) -> None:
   steps = sorted(by_step)
   means = np.array([np.mean(by_step[step]) for step in steps])
   errors = np.array(
     [np.std(by_step[s]) / np.sqrt(len(by_step[s])) for s in steps]
   )
-  (line,) = axis.plot(steps, means, label=arm)
+  axis.plot(steps, means, label=arm, color=color)
   axis.fill_between(
-    steps, means - errors, means + errors, alpha=0.2, color=line.get_color()
+    steps, means - errors, means + errors, alpha=0.2, color=color
   )

@@ -13,6 +13,8 @@ from hrl_jax.harness import cases, changes, guidance, operations, records, terms
 
 # Secondary operations of a step.
 _SECONDARY = 2
+# Criteria that a rubric may gain: each is graded for every rollout.
+_CREATED = 3
 
 
 def proposal(case: cases.ProposalCase) -> cases.Proposal:
@@ -158,7 +160,7 @@ def _secondary(
   for label in positive:
     if _is_full(label) and label.is_generic:
       yield from _changed(case, label, sentences)
-  has_room = len(case.case.criteria) < case.most
+  has_room = len(case.case.criteria) < case.most and _created(case) < _CREATED
   if case.is_saturated and has_room and any(map(_is_full, positive)):
     weights = [_view(case, label).raw for label in positive]
     present = [view.text for view in case.case.criteria]
@@ -173,6 +175,16 @@ def _secondary(
     for label in positive:
       if label.name == "blind":
         yield from _lessened(case, label)
+
+
+def _created(case: cases.ProposalCase) -> int:
+  """Criteria that were created so far, as the history tells it."""
+  return sum(
+    isinstance(operation, changes.Create)
+    for update in case.updates
+    if update.decision.is_accepted
+    for operation in update.candidate.operations
+  )
 
 
 def _is_full(label: records.Label) -> bool:

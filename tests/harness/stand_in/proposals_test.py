@@ -234,6 +234,12 @@ def test_a_saturated_task_is_asked_something_new():
   assert _proposal(case).rubric == (changes.Create("names pores", weight),)
   assert _proposal(case, pool=()).rubric == ()
   assert _proposal(case, most=len(case.case.criteria)).rubric == ()
+  # Three at most: what was rejected does not count.
+  create = changes.Create("is kind", 1.0)
+  rejected = makes.update(create, is_accepted=False)
+  for count, expected in ((2, 1), (3, 0)):
+    made = (rejected, *[makes.update(create)] * count)
+    assert len(_proposal(case, updates=made).rubric) == expected
 
 
 def test_no_two_operations_say_the_same():
