@@ -88,7 +88,8 @@ class Index:
     with store.errors_said(self._folder):
       places = entries.news(self._log, self._done).places
       lacking = {task: places[task] for task in tasks if task in places}
-      known = {**self._read(tasks), **self._extended(lacking)}
+      known = self._read([task for task in tasks if task not in lacking])
+      known |= self._extended(lacking)
       return {task: each.history for task, each in known.items()}
 
   def nearest(
@@ -214,6 +215,7 @@ class Index:
     else:
       self._folder.unlink(missing_ok=True)
     self._folder.mkdir(parents=True)
+    self._recent.clear()  # Of the index that could not be used.
     self._hashes = fingerprints.Fingerprints(self._folder / _HASHES)
     # A new name: ChromaDB remembers within a process what it had open under
     # the old one.
@@ -281,9 +283,9 @@ class Index:
     except ValueError:
       self._hashes.forget()
       raise
-    known = {t: self._recent[t] for t in tasks if t in self._recent}
-    self._remember({**known, **decoded})
-    return {**known, **decoded}
+    found = {t: self._recent[t] for t in tasks if t in self._recent} | decoded
+    self._remember(found)
+    return found
 
   def _put(self, changed: dict[str, entries.Entry]) -> None:
     self._store.put_histories(

@@ -9,11 +9,12 @@ import sqlite3
 import subprocess
 import sys
 
+import chromadb
 import numpy as np
 import pytest
 from chromadb import errors
 
-from hrl_jax.services.memory import store
+from hrl_jax.services.memory import fingerprints, store
 from tests.services.memory import indices, things
 
 WRITES = ("mark", "put_histories", "put_texts", "change_texts")
@@ -140,6 +141,32 @@ def test_an_entry_that_was_changed_after_a_kill_is_noticed(tmp_path, caplog):
       "WHERE key = 'history'"
     )
     database.commit()
+  caplog.clear()
+  assert indices.retrieved(tmp_path / "killed") == expected
+  assert caplog.text.count(indices.BUILT) == 1
+
+
+def test_nothing_of_an_index_that_cannot_be_used_is_in_the_next(
+  tmp_path, caplog
+):
+  with things.opened(tmp_path / "memory") as kept:
+    kept.append(things.step(1))
+    expected = things.everything(kept)
+    shutil.copytree(tmp_path / "memory", tmp_path / "killed")
+  path = indices.chroma(tmp_path / "killed")
+  client = chromadb.PersistentClient(
+    str(path), chromadb.Settings(anonymized_telemetry=False)
+  )
+  # Whole entries in each other's place are read; then a text is missed.
+  time = client.get_collection("time", embedding_function=None)
+  got = time.get(include=["metadatas"])
+  assert len(got["ids"]) > 1
+  time.update(ids=got["ids"], metadatas=got["metadatas"][::-1])
+  texts = client.get_collection("semantics", embedding_function=None)
+  texts.delete(ids=texts.get(include=[])["ids"][:1])
+  client.close()
+  hashes = fingerprints.Fingerprints(tmp_path / "killed/index/files.json")
+  hashes.record(path, is_closed=False)
   caplog.clear()
   assert indices.retrieved(tmp_path / "killed") == expected
   assert caplog.text.count(indices.BUILT) == 1
