@@ -7,8 +7,8 @@ run like any other, once the world's folder is there:
 
   python -m hrl_jax.main --config configs/lab.py
 
-Hardware: two CPU cores; a minute and a half per method and seed. Results are in
-docs/benchmarks.md.
+Hardware: two CPU cores; two minutes per method and seed, once what it needs is
+compiled. Results are in docs/benchmarks.md.
 """
 
 import ml_collections
