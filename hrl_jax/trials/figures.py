@@ -31,11 +31,11 @@ def draw(results: Sequence[table.Result], path: pathlib.Path) -> None:
   figure = matplotlib.figure.Figure(figsize=(14, 11), layout="constrained")
   axes = figure.subplots(4, 3).ravel()
   for axis, name in zip(axes, ("quality", "score"), strict=False):
-    _lines(axis, results, _over_evaluations(name))
+    lines(axis, results, _over_evaluations(name))
     axis.set_title(f"{name}, held out", fontsize="medium")
   axes[0].legend(fontsize="small")
   for axis, (name, title) in zip(axes[2:], _STEPS, strict=False):
-    _lines(axis, results, _over_steps(name))
+    lines(axis, results, over_steps(name))
     axis.set_title(title, fontsize="medium")
   for axis in axes[-3:]:
     axis.set_xlabel("step")
@@ -53,7 +53,9 @@ def _over_evaluations(
   ]
 
 
-def _over_steps(name: str) -> Callable[[table.Result], list[tuple[int, float]]]:
+def over_steps(name: str) -> Callable[[table.Result], list[tuple[int, float]]]:
+  """Points of a step's number, smoothed; none where a run lacks it."""
+
   def points(result: table.Result) -> list[tuple[int, float]]:
     steps = [s for s in result["steps"] if name in s]
     width = max(1, len(steps) // 20)
@@ -67,11 +69,12 @@ def _over_steps(name: str) -> Callable[[table.Result], list[tuple[int, float]]]:
   return points
 
 
-def _lines(
+def lines(
   axis: matplotlib.axes.Axes,
   results: Sequence[table.Result],
   points: Callable[[table.Result], Sequence[tuple[int, float]]],
 ) -> None:
+  """Draws a line for each arm that has points."""
   by_arm: dict[str, dict[int, list[float]]] = {}
   for result in results:
     for step, value in points(result):

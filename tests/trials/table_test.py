@@ -1,3 +1,4 @@
+import matplotlib.figure
 import ml_collections
 import numpy as np
 import pytest
@@ -44,6 +45,19 @@ def test_differences_are_between_runs_of_the_same_world_and_seed():
   difference = made["harnessrl"].difference
   assert difference.mean == pytest.approx(15.0)
   assert (difference.low, difference.high) == pytest.approx((10.0, 20.0))
+
+
+def test_an_arm_has_its_colour_where_another_has_no_line():
+  axes = matplotlib.figure.Figure().subplots(1, 2)
+  runs = [result("grpo", 0, 0, 0.5), result("harnessrl", 0, 0, 0.5, fields=1)]
+  for axis, name in zip(axes, ("reward", "fields"), strict=True):
+    figures.lines(axis, runs, figures.over_steps(name))
+  drawn = [
+    {line.get_label(): line.get_color() for line in axis.lines} for axis in axes
+  ]
+  assert drawn[0].keys() == {"grpo", "harnessrl"}
+  assert drawn[0]["grpo"] != drawn[0]["harnessrl"]
+  assert drawn[1] == {"harnessrl": drawn[0]["harnessrl"]}
 
 
 def test_times_are_those_of_the_median_step():
