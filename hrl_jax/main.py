@@ -203,10 +203,7 @@ def _record(
   }
   seconds = sum(record.seconds.values())
   timing = {
-    **{f"seconds_{name}": value for name, value in record.seconds.items()},
-    **{
-      f"learn/{name}_s": value for name, value in record.method_seconds.items()
-    },
+    **record.timing,
     "tokens_per_second": record.sampled_tokens / seconds,
   }
   folder.record_step(step, metrics, timing)

@@ -14,11 +14,10 @@ import jax
 
 from configs import lab as config_file
 from hrl_jax import config as configs
-from hrl_jax import train
+from hrl_jax import methods, train
 from hrl_jax.lab import files
 from hrl_jax.lab import world as worlds
 from hrl_jax.lab.parameters import Parameters
-from hrl_jax.methods.harnessrl import cold_start
 from hrl_jax.trials import arms, nulls
 
 
@@ -31,29 +30,26 @@ def main() -> None:
   parser.add_argument("--repeats", type=int, default=4)
   parser.add_argument("--seed", type=int, default=0)
   parser.add_argument("--out", type=pathlib.Path, default="runs/lab")
-  arguments = parser.parse_args()
-  folder = arguments.out / f"world-{arguments.world}"
-  files.prepare(worlds.draw(arguments.world, Parameters()), folder)
+  options = parser.parse_args()
+  folder = options.out / f"world-{options.world}"
+  files.prepare(worlds.draw(options.world, Parameters()), folder)
   config = config_file.get_config(str(folder))
   # Without a harness nothing is written; the bands come from its cold start.
-  choices = config.method.arguments.cold_start
+  _, arguments = methods.recipe(
+    config.method.name, config.method.arguments.to_dict()
+  )
   frozen = configs.from_config_dict(arms.configured(config, "grpo"))
   setup, state = train.build(frozen)
   train.load(setup, state, version=0)
-  knobs = cold_start.Knobs(
-    second_groups=choices.second_groups,
-    regraded_groups=choices.regraded_groups,
-    minimum_pairs=choices.minimum_pairs,
-    anchor_share=choices.anchor_share,
-    group_size=frozen.rollout.group_size,
-    chunk=frozen.rollout.tasks_per_step,
+  knobs = arguments.cold_start.knobs(
+    group_size=frozen.rollout.group_size, chunk=frozen.rollout.tasks_per_step
   )
   bands_22, seen = nulls.observe(
     setup.bank,
     train.Probe(setup, 0, measured=[]),
-    jax.random.key(arguments.seed),
+    jax.random.key(options.seed),
     knobs,
-    arguments.repeats,
+    options.repeats,
   )
   for name, (lower, upper) in zip(("rollout", "rubric"), bands_22, strict=True):
     print(f"{name} band: {lower:.1f} to {upper:.1f} points")

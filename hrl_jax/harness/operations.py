@@ -82,6 +82,16 @@ def texts(operation: changes.RubricOperation) -> tuple[str, ...]:
   return ()
 
 
+def wordings(candidate: changes.Candidate) -> list[str]:
+  """The wordings that a candidate would bring into a rubric."""
+  return [
+    text
+    for operation in candidate.operations
+    if isinstance(operation, changes.RubricOperation)
+    for text in texts(operation)
+  ]
+
+
 def _replacements(
   rubric: rubrics.TaskRubric,
   operation: changes.RubricOperation,

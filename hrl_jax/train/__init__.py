@@ -50,6 +50,14 @@ class Record(NamedTuple):
   method_seconds: Mapping[str, float]
   sampled_tokens: int
 
+  @property
+  def timing(self) -> dict[str, float]:
+    """The seconds of phases, and of their parts, as the logs name them."""
+    return {
+      **{f"seconds_{name}": value for name, value in self.seconds.items()},
+      **{f"learn/{n}_s": value for n, value in self.method_seconds.items()},
+    }
+
 
 class NonFiniteError(RuntimeError):
   """A gradient was not finite; the parameters are as before that step."""

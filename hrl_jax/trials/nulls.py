@@ -57,19 +57,6 @@ class Rate(NamedTuple):
   bias: float
 
 
-class _Memory:
-  """A cold start's records, which are not kept."""
-
-  def __init__(self):
-    self.log: list[records.Record] = []
-
-  def read(self) -> list[records.Record]:
-    return list(self.log)
-
-  def append(self, new: Sequence[records.Record]) -> None:
-    self.log += new
-
-
 def observe(
   bank: base.Bank,
   probe: protocols.Probe,
@@ -94,7 +81,8 @@ def observe(
     calibration.CalibrationError: if a band is empty.
   """
   first_key, *keys = jax.random.split(key, 1 + repeats)
-  *cold, found = cold_start.run(bank, _Memory(), probe, first_key, knobs)
+  file = cold_start.Unkept()
+  *cold, found = cold_start.run(bank, file, probe, first_key, knobs)
   bands = (found.rollout, found.rubric)
   bands_22 = np.array([[band.lower, band.upper] for band in bands])
   everywhere = knobs._replace(
@@ -103,7 +91,7 @@ def observe(
   earlier = {group.task: group for group in reversed(cold)}
   seen = []
   for each_key in keys:
-    log = cold_start.run(bank, _Memory(), probe, each_key, everywhere)
+    log = cold_start.run(bank, cold_start.Unkept(), probe, each_key, everywhere)
     by_task: dict[str, list[records.Group]] = {}
     for group in log[:-1]:
       by_task.setdefault(group.task, []).append(group)

@@ -13,6 +13,7 @@ import numpy as np
 
 from hrl_jax import base, train
 from hrl_jax import config as configs
+from hrl_jax.config import schema
 from hrl_jax.evaluation import in_domain, pairs
 from hrl_jax.harness import (
   records,
@@ -60,13 +61,29 @@ def run(
   Raises:
     ValueError: if the file is of a trial with other settings.
   """
-  config = arms.configured(config, arm)
-  settings = _settings(config, world)
+  frozen = configs.from_config_dict(arms.configured(config, arm))
+  settings = _settings(frozen, world)
   if out.exists():
     return _read(out, settings)
-  frozen = configs.from_config_dict(config)
+  result = {
+    "arm": arm,
+    "seed": frozen.seed,
+    "world": world.seed,
+    **_trained(frozen, world),
+    "settings": settings,
+  }
+  out.parent.mkdir(parents=True, exist_ok=True)
+  # Renamed when whole: half a result must not look like one.
+  unfinished = out.with_suffix(".unfinished")
+  unfinished.write_text(json.dumps(result, allow_nan=True))
+  unfinished.rename(out)
+  return result
+
+
+def _trained(config: configs.Config, world: worlds.World) -> dict[str, Any]:
+  """What came of training, and how long it took."""
   started = time.monotonic()
-  setup, state = train.build(frozen)
+  setup, state = train.build(config)
   try:
     for log in setup.logs:
       log.cut(0)  # Of a trial that was stopped: trials are not resumed.
@@ -78,62 +95,37 @@ def run(
     for step, _, record in train.run(setup, state):
       steps.append(_step(setup, world, step, record))
       done = step + 1
-      last = done == frozen.num_steps
-      if last or done % frozen.evaluation.every == 0:
+      if done == config.num_steps or done % config.evaluation.every == 0:
         evaluations.append(_evaluation(setup, world, done))
   finally:
     for log in setup.logs:
       log.close()
   log = _log(setup)
-  result = {
-    "arm": arm,
-    "seed": frozen.seed,
-    "world": world.seed,
+  return {
     "seconds": time.monotonic() - started,
     "seconds_cold_start": prepared - started,
     "evaluations": evaluations,
     "steps": steps,
-    "reversals": updates.reversal_windows(setup.bank, log, frozen.num_steps),
+    "reversals": updates.reversal_windows(setup.bank, log, config.num_steps),
     "sentences": updates.sentences(world, log),
-    "settings": settings,
   }
-  out.parent.mkdir(parents=True, exist_ok=True)
-  # Renamed when whole: half a result must not look like one.
-  unfinished = out.with_suffix(".unfinished")
-  unfinished.write_text(json.dumps(result, allow_nan=True))
-  unfinished.rename(out)
-  return result
 
 
-def _settings(
-  config: ml_collections.ConfigDict, world: worlds.World
-) -> dict[str, Any]:
+def _settings(config: configs.Config, world: worlds.World) -> dict[str, Any]:
   """All that a trial depends on by dotted name; where files lie is left out."""
-  flat: dict[str, Any] = {"world": files.content_hash(world)}
-
-  def add(prefix: str, values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-      if isinstance(value, Mapping):
-        add(f"{prefix}{name}.", value)
-      else:
-        flat[prefix + name] = value
-
-  add("", config.to_dict())
-  for name in _PLACES:
-    del flat[name]
-  # As it will be read: a tuple is a list.
-  return json.loads(json.dumps(flat))
+  knobs = schema.flat(configs.as_dict(config))
+  kept = {name: value for name, value in knobs.items() if name not in _PLACES}
+  return {**kept, "world": files.content_hash(world)}
 
 
 def _read(path: pathlib.Path, settings: Mapping[str, Any]) -> dict[str, Any]:
   result = json.loads(path.read_text())
-  found = result["settings"]
-  for name in sorted(found.keys() | settings.keys()):
-    if found.get(name) != settings.get(name):
-      raise ValueError(
-        f"{path} is of a trial with {name}={found.get(name)!r}, not "
-        f"{settings.get(name)!r}. Give another folder, or delete the file."
-      )
+  differences = schema.differences(result["settings"], settings)
+  if differences:
+    raise ValueError(
+      f"{path} is of a trial with other settings: {'; '.join(differences)}. "
+      "Give another folder, or delete the file."
+    )
   return result
 
 
@@ -198,8 +190,7 @@ def _step(
     "rollouts": _count(evidence, record.measured, _rollouts),
     "gradings": _count(evidence, record.measured, _gradings),
     "seconds": sum(record.seconds.values()),
-    **{f"seconds_{name}": value for name, value in record.seconds.items()},
-    **{f"learn/{n}_s": value for n, value in record.method_seconds.items()},
+    **record.timing,
   }
 
 

@@ -1,6 +1,5 @@
 """What a harness's log tells about its rubric updates, knowing the world."""
 
-import collections
 from collections.abc import Iterable, Sequence
 
 from hrl_jax import base
@@ -15,8 +14,6 @@ from hrl_jax.harness import (
 from hrl_jax.lab import pool
 from hrl_jax.lab import world as worlds
 
-_SENTENCES = ("refinement", "decoy")
-
 
 def sentences(
   world: worlds.World, log: Iterable[records.Record]
@@ -27,27 +24,26 @@ def sentences(
   Updates that write both, and secondary ones, which need no effect, are left
   out.
   """
-  counts = collections.Counter(
-    {f"{k}s_{what}": 0 for k in _SENTENCES for what in ("measured", "accepted")}
-  )
+  counts = {
+    f"{kind}_{what}": 0
+    for kind in ("refinements", "decoys")
+    for what in ("measured", "accepted")
+  }
   for record in log:
-    if (
-      not isinstance(record, changes.Update) or not record.candidate.is_primary
-    ):
+    if not isinstance(record, changes.Update):
       continue
-    kinds = {
-      pool.is_refinement(world, record.candidate.task, text)
-      for each in record.candidate.operations
-      if isinstance(each, changes.RubricOperation)
-      for text in operations.texts(each)
+    candidate = record.candidate
+    are_good = {
+      pool.is_refinement(world, candidate.task, text)
+      for text in operations.wordings(candidate)
     }
-    is_told = record.candidate.is_primary and len(kinds) == 1
+    is_told = candidate.is_primary and len(are_good) == 1
     if not is_told or record.measurement.delta is None:
       continue
-    kind = _SENTENCES[0 if kinds.pop() else 1]
-    counts[f"{kind}s_measured"] += 1
-    counts[f"{kind}s_accepted"] += record.decision.is_accepted
-  return dict(counts)
+    kind = "refinements" if are_good.pop() else "decoys"
+    counts[f"{kind}_measured"] += 1
+    counts[f"{kind}_accepted"] += record.decision.is_accepted
+  return counts
 
 
 def reversal_windows(

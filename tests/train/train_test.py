@@ -104,6 +104,11 @@ def test_the_time_to_start_an_update_is_the_updates(folder):
   assert record.seconds["update"] >= 2 > record.seconds["learn"]
 
 
+def test_a_record_names_its_phases_and_their_parts_for_the_logs():
+  record = train.Record(None, (), {}, {"learn": 1.0}, {"propose": 0.25}, 1)
+  assert record.timing == {"seconds_learn": 1.0, "learn/propose_s": 0.25}
+
+
 def test_a_step_runs_without_jit_too(folder):
   # To look at arrays inside a step: JAX_DISABLE_JIT=True.
   knobs = {

@@ -39,7 +39,7 @@ def results(tmp_path_factory):
     config.workdir = "nowhere"
     assert trial.run(config, world, arm, path) == json.loads(path.read_text())
     config.optimizer.learning_rate = 1e-3
-    with pytest.raises(ValueError, match=r"learning_rate=0.0005, not 0.001"):
+    with pytest.raises(ValueError, match=r"learning_rate: 0.0005 -> 0.001"):
       trial.run(config, world, arm, path)
   return made
 

@@ -207,20 +207,11 @@ def _sentences(case: cases.ProposalCase) -> list[str]:
   if not case.writes:
     return []
   present = {view.text for view in case.case.criteria}
-  tried = {text for u in case.updates for text in _texts(u.candidate)}
-  tried |= {text for e in case.rejections for text in _texts(e.candidate)}
+  candidates = [each.candidate for each in (*case.updates, *case.rejections)]
+  tried = {t for each in candidates for t in operations.wordings(each)}
   left = [text for text in case.pool if text not in present | tried]
   if left and not case.updates:
     turn = f"{case.case.task} {case.case.step} {len(case.rejections)}"
     first = zlib.crc32(turn.encode()) % len(left)
     left = left[first:] + left[:first]
   return left
-
-
-def _texts(candidate: changes.Candidate) -> list[str]:
-  return [
-    text
-    for operation in candidate.operations
-    if isinstance(operation, changes.RubricOperation)
-    for text in operations.texts(operation)
-  ]

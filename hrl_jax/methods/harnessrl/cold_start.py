@@ -57,6 +57,26 @@ class File(Protocol):
     ...
 
 
+class Unkept:
+  """A cold start that is over with its process; a `File`.
+
+  Attributes:
+    log: its records.
+  """
+
+  def __init__(self):
+    """Has nothing yet."""
+    self.log: list[records.Record] = []
+
+  def read(self) -> list[records.Record]:
+    """Those that are there."""
+    return list(self.log)
+
+  def append(self, new: Sequence[records.Record]) -> None:
+    """Adds some."""
+    self.log += new
+
+
 def run(
   bank: base.Bank,
   file: File,

@@ -21,7 +21,7 @@ class Killed(Exception):
   """Nobody catches it."""
 
 
-class FailingFile(stubs.File):
+class FailingFile(cold_start.Unkept):
   """Dies at an append, of which some records are written."""
 
   def __init__(self, at, written=0):
@@ -47,7 +47,7 @@ def run(file, journal=None, answers=world.answer, score=world.score, **knobs):
 
 @pytest.fixture(scope="module")
 def whole():
-  file, journal = stubs.File(), []
+  file, journal = cold_start.Unkept(), []
   return run(file, journal), file, journal
 
 
@@ -143,7 +143,7 @@ def test_a_finished_one_is_not_done_again(whole):
 def test_another_runs_records_are_taken_as_they_are(whole):
   log, _, _ = whole
 
-  class Reused(stubs.File):
+  class Reused(cold_start.Unkept):
     def append(self, new):
       raise AssertionError("Nothing is added to it.")
 
@@ -183,7 +183,7 @@ def test_an_empty_band_is_refused_and_what_was_sampled_is_kept():
   def answered(prompt, seed):
     return "a b" if next(count) // 8 % 2 else "a s"
 
-  file = stubs.File()
+  file = cold_start.Unkept()
   with pytest.raises(calibration.CalibrationError) as caught:
     run(file, answers=answered)
   assert "have no criterion that separates" in str(caught.value)
@@ -201,7 +201,7 @@ def test_a_null_variation_beyond_the_range_is_told_in_words():
     # First groups have an s, second groups a z, which is 3 of 12 more.
     return scripts[next(count) >= 6 * 8](prompt, seed)
 
-  file = stubs.File()
+  file = cold_start.Unkept()
   told = (
     r"rollout band is empty.*null variation of 3 pairs, is 25.00 points .*"
     r"within 6 groups, is 16.67. Use larger groups"
@@ -218,7 +218,7 @@ def test_a_rollout_without_a_reward_is_not_regraded():
 
   # Half of each group has an a.
   marks = {"a": "10000000", "c": "11110000", "s": "1" * 8}
-  file, journal = stubs.File(), []
+  file, journal = cold_start.Unkept(), []
   log = run(file, journal, world.scripted(marks), judge)
   (_, _, submissions) = next(e for e in journal if e[0] == "grade")
   assert len(submissions) == 4 * 7
@@ -233,7 +233,7 @@ def test_a_task_whose_group_is_thin_has_no_mass_and_no_anchor():
   def answered(prompt, seed):
     return "x" if prompt == "task 2" else world.answer(prompt, seed)
 
-  log = run(stubs.File(), answers=answered, score=judge)
+  log = run(cold_start.Unkept(), answers=answered, score=judge)
   found = log[-1]
   assert set(found.masses) == {"t0", "t1", "t3", "t4", "t5"}
   assert "t2" not in found.anchors
@@ -242,6 +242,6 @@ def test_a_task_whose_group_is_thin_has_no_mass_and_no_anchor():
 
 def test_each_call_has_a_purpose_of_its_own():
   journal: list = []
-  run(stubs.File(), journal, chunk=2)
+  run(cold_start.Unkept(), journal, chunk=2)
   purposes = [e[1] for e in journal if e[0] == "grade"]
   assert purposes == ["cold 0", "cold 1"]

@@ -114,19 +114,6 @@ class Roles:
     return [self._propose(case) for case in asked]
 
 
-class File:
-  """A cold start's records as a list."""
-
-  def __init__(self):
-    self.log: list[records.Record] = []
-
-  def read(self) -> list[records.Record]:
-    return list(self.log)
-
-  def append(self, new: Sequence[records.Record]) -> None:
-    self.log += new
-
-
 class Probe:
   """Samples and grades in the world of letters; notes what it is asked."""
 

@@ -173,7 +173,7 @@ class Run:
   tasks: base.Bank
   memory: stubs.Memory
   evolver: parts.Parts
-  file: stubs.File
+  file: cold_start.Unkept
   world: collect.World
   rules: interfaces.Rules
   num_groups: int
@@ -292,7 +292,7 @@ def run(roles=None, answers=answer, scores=score, **options) -> Run:
     tasks=tasks,
     memory=memory,
     evolver=made(memory, roles, **options),
-    file=stubs.File(),
+    file=cold_start.Unkept(),
     world=world(answers, scores),
     **outer,
   )
